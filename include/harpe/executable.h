@@ -79,6 +79,14 @@ class HARPE_API Executable {
     return launch(stream, std::span(arguments.begin(), arguments.size()));
   }
 
+  // Memory of the group for the outputs of the next launch, in `stream`, that have to lie in the
+  // heap, in the order of tensors(); null for others and where there is no room, which on GPUs is
+  // so on all ranks alike. All ranks call it before the same launches. A piece is free again once
+  // the last pointer to it ends, on any thread, and on GPUs only for launches behind what `stream`
+  // holds then; what a captured launch takes stays taken. GPUs give pieces at the same place on all
+  // ranks, whatever each rank still holds. Errors: those of earlier executions, as for launch.
+  [[nodiscard]] Checked<std::vector<std::shared_ptr<std::byte>>> take_results(void* stream) const;
+
   [[nodiscard]] ExecutableStatus status() const;
 
   struct State;

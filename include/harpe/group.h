@@ -59,6 +59,9 @@ struct GroupOptions {
   std::int64_t heap_bytes = 0;         // taken at once; more is taken as plans need it
   // Of memory for Group::allocate: as much as the rank that wants most, all ranks alike.
   std::int64_t tensor_bytes = 0;
+  // Of memory for Executable::take_results on GPUs: likewise. On CPU ranks those take it from the
+  // memory for tensors.
+  std::int64_t result_bytes = 0;
   // Of any wait for another rank in an execution, whose program may be late.
   std::chrono::milliseconds wait_limit{60'000};
   CpuKernels cpu_kernels = CpuKernels::Libraries;

@@ -122,24 +122,23 @@ std::shared_ptr<Calls::Call> Calls::find(std::uint64_t key, nb::handle ask, nb::
   return found == end ? nullptr : found->second;
 }
 
-nb::object Calls::run(const Call& call, const nb::tuple& tensors,
-                      const Described& described) const {
-  const nb::tuple results = nb::steal<nb::tuple>(PyTuple_New(std::ssize(call.results)));
-  for (std::size_t at = 0; at < call.results.size(); ++at) {
-    nb::object made = make_result(call.results[at], call, described.front().device);
-    PyTuple_SetItem(results.ptr(), static_cast<Py_ssize_t>(at), made.release().ptr());
-  }
-  if (warming > 0) {
-    for (const nb::handle each : results) each.attr("zero_")();
-    return results;
-  }
+nb::object Calls::run(Call& call, const nb::tuple& tensors, const Described& described) const {
+  const nb::dlpack::device device = described.front().device;
+  void* const stream = exchange_.find_stream(device);
+  std::optional<Held> held;  // no other launch comes between
+  if (call.has_shared) held.emplace(call.plan->rank());
   try {
-    launch(call, tensors, described, results);
+    const nb::tuple results = make_results(call, device, stream);
+    if (warming > 0) {
+      for (const nb::handle each : results) each.attr("zero_")();
+    } else {
+      launch(call, tensors, described, results, stream);
+    }
+    return results;
   } catch (nb::python_error& error) {
     call.answer.attr("note")(error.value());
     throw;
   }
-  return results;
 }
 
 void Calls::forget(nb::handle answer) {
@@ -194,25 +193,37 @@ std::shared_ptr<Calls::Call> Calls::read(const nb::object& made) const {
     result.seen = read_seen(each.attr("seen"));
     result.arguments = nb::make_tuple(each.attr("shape"), each.attr("stride"), each.attr("dtype"));
     result.shape = nb::cast<std::vector<std::int64_t>>(each.attr("shape"));
-    result.bytes_in_heap = nb::cast<std::int64_t>(each.attr("bytes_in_heap"));
     const nb::tuple of_none =
         nb::make_tuple(nb::make_tuple(0), nb::make_tuple(1), each.attr("dtype"));
     result.dtype = exchange_.describe(call_python(empty_on_host_, of_none)).value().dtype;
+    if (call->plan == nullptr) continue;
+    const std::vector<LocalTensor>& known = call->plan->tensors();
+    const auto found = std::ranges::find(known, result.seen.name, &LocalTensor::name);
+    result.at = static_cast<std::size_t>(found - known.begin());
+    result.is_shared = found->place == LocalTensor::Place::Heap;
+    call->has_shared |= result.is_shared;
   }
   return call;
 }
 
-nb::object Calls::make_result(const Result& result, const Call& call,
-                              nb::dlpack::device device) const {
-  if (result.bytes_in_heap > 0) {
-    Rank& rank = call.plan->rank();
-    const auto memory = [&] {
-      const nb::gil_scoped_release released;
-      const std::scoped_lock lock(rank.mutex);
-      return rank.group.allocate(result.bytes_in_heap);
-    }();
-    if (memory.ok()) return exchange_.adopt(*memory, result.dtype, result.shape, device);
+// Of those that other ranks write: in the heap, while there is room.
+nb::tuple Calls::make_results(Call& call, nb::dlpack::device device, void* stream) const {
+  const nb::tuple results = nb::steal<nb::tuple>(PyTuple_New(std::ssize(call.results)));
+  std::vector<std::shared_ptr<std::byte>> taken;
+  if (call.has_shared && warming == 0) taken = call.plan->take_results(stream);
+  for (std::size_t at = 0; at < call.results.size(); ++at) {
+    const Result& each = call.results[at];
+    const bool is_taken = !taken.empty() && taken[each.at] != nullptr;
+    nb::object made = is_taken ? exchange_.adopt(taken[each.at], each.dtype, each.shape, device)
+                               : make_result(each, device);
+    PyTuple_SetItem(results.ptr(), static_cast<Py_ssize_t>(at), made.release().ptr());
+    if (!each.is_shared || is_taken || warming > 0) continue;
+    if (!std::exchange(call.is_told, true)) call.answer.attr("tell_copied")();
   }
+  return results;
+}
+
+nb::object Calls::make_result(const Result& result, nb::dlpack::device device) const {
   if (device.device_type == nb::device::cpu::value) {
     return call_python(empty_on_host_, result.arguments);
   }
@@ -223,7 +234,7 @@ nb::object Calls::make_result(const Result& result, const Call& call,
 }
 
 void Calls::launch(const Call& call, const nb::tuple& tensors, const Described& described,
-                   const nb::tuple& results) const {
+                   const nb::tuple& results, void* stream) const {
   std::vector<Argument> arguments;
   arguments.reserve(call.inputs.size() + call.results.size());
   std::vector<nb::object> copies;
@@ -240,7 +251,7 @@ void Calls::launch(const Call& call, const nb::tuple& tensors, const Described& 
     const auto made = exchange_.describe(results[at]);
     arguments.push_back(see(call.results[at].seen, results[at], *made, copy));
   }
-  call.plan->launch(arguments, exchange_.find_stream(described.front().device));
+  call.plan->launch(arguments, stream);
 }
 
 Argument Calls::see(const Seen& seen, nb::handle tensor, const nb::dlpack::dltensor& described,

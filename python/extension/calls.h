@@ -48,7 +48,8 @@ class Calls {
     nb::tuple arguments;  // of `empty`
     std::vector<std::int64_t> shape = {};
     nb::dlpack::dtype dtype = {};
-    std::int64_t bytes_in_heap = 0;  // 0: it is in ordinary memory
+    std::size_t at = 0;      // of the plan's tensors
+    bool is_shared = false;  // other ranks write it
   };
   struct Call {
     nb::object ask, options;
@@ -58,7 +59,9 @@ class Calls {
     LoadedPlan* plan = nullptr;
     std::vector<Seen> inputs;
     std::vector<Result> results;
-    std::int64_t last = 0;  // in calls of the group
+    bool has_shared = false;  // results
+    bool is_told = false;     // that results are copied
+    std::int64_t last = 0;    // in calls of the group
   };
 
   // Of all tensors that are there; false where one cannot be described.
@@ -67,12 +70,12 @@ class Calls {
   [[nodiscard]] std::shared_ptr<Call> find(std::uint64_t key, nb::handle ask, nb::handle options,
                                            std::span<const std::int64_t> kind) const;
   [[nodiscard]] std::shared_ptr<Call> read(const nb::object& made) const;
-  [[nodiscard]] nb::object run(const Call& call, const nb::tuple& tensors,
+  [[nodiscard]] nb::object run(Call& call, const nb::tuple& tensors,
                                const Described& described) const;
-  [[nodiscard]] nb::object make_result(const Result& result, const Call& call,
-                                       nb::dlpack::device device) const;
   void launch(const Call& call, const nb::tuple& tensors, const Described& described,
-              const nb::tuple& results) const;
+              const nb::tuple& results, void* stream) const;
+  [[nodiscard]] nb::tuple make_results(Call& call, nb::dlpack::device device, void* stream) const;
+  [[nodiscard]] nb::object make_result(const Result& result, nb::dlpack::device device) const;
   // `holder` keeps a copy, where one is made.
   [[nodiscard]] Argument see(const Seen& seen, nb::handle tensor,
                              const nb::dlpack::dltensor& described, nb::object& holder) const;

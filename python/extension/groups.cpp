@@ -67,15 +67,16 @@ struct JoinedGroup {
 };
 
 JoinedGroup join(const nb::object& exchange, std::optional<int> gpu, std::int64_t heap_bytes,
-                 std::int64_t tensor_bytes, std::int64_t wait_limit_ms, bool own_kernels,
-                 std::optional<std::string> kernel_cache, std::vector<std::string> library_folders,
-                 nb::object compiling) {
+                 std::int64_t tensor_bytes, std::int64_t result_bytes, std::int64_t wait_limit_ms,
+                 bool own_kernels, std::optional<std::string> kernel_cache,
+                 std::vector<std::string> library_folders, nb::object compiling) {
   std::shared_ptr<GivenExchange> given;
   const auto signals = std::make_shared<SignalWatch>();
   GroupOptions options{.exchange = nullptr,
                        .gpu = gpu,
                        .heap_bytes = heap_bytes,
                        .tensor_bytes = tensor_bytes,
+                       .result_bytes = result_bytes,
                        .wait_limit = milliseconds(wait_limit_ms),
                        .cpu_kernels = own_kernels ? CpuKernels::Own : CpuKernels::Libraries,
                        .kernel_cache = std::move(kernel_cache),
@@ -138,8 +139,8 @@ void bind_executables(nb::module_& module) {
         call_rank(joined, [](const Group& group) { return group.reset(); });
       });
   module.def("join", &join, "exchange"_a.none(), "gpu"_a.none(), "heap_bytes"_a, "tensor_bytes"_a,
-             "wait_limit_ms"_a, "own_kernels"_a, "kernel_cache"_a.none(), "library_folders"_a,
-             "compiling"_a.none());
+             "result_bytes"_a, "wait_limit_ms"_a, "own_kernels"_a, "kernel_cache"_a.none(),
+             "library_folders"_a, "compiling"_a.none());
   nb::class_<LoadedPlan>(module, "Executable")
       .def_prop_ro("tensors", &LoadedPlan::tensors)
       .def_prop_ro("launches", [](const LoadedPlan& plan) { return plan.status().launches; })

@@ -57,6 +57,10 @@ void LoadedPlan::launch(const nb::dict& inputs, const nb::dict& outputs,
   launch(arguments, reinterpret_cast<void*>(stream));
 }
 
+std::vector<std::shared_ptr<std::byte>> LoadedPlan::take_results(void* stream) const {
+  return call(*rank_, [&] { return executable_->take_results(stream); });
+}
+
 void LoadedPlan::launch(std::span<const Argument> arguments, void* stream) const {
   (void)call(*rank_, [&] { return executable_->launch(stream, arguments); });
 }

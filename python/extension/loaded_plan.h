@@ -26,6 +26,8 @@ class LoadedPlan {
   [[nodiscard]] const std::vector<LocalTensor>& tensors() const { return executable_->tensors(); }
   [[nodiscard]] ExecutableStatus status() const;
   void launch(const nb::dict& inputs, const nb::dict& outputs, std::uintptr_t stream) const;
+  // Executable::take_results; null pointers where it fails, for the launch will say why.
+  [[nodiscard]] std::vector<std::shared_ptr<std::byte>> take_results(void* stream) const;
   // Tensors stay until the work in `stream` is over.
   void launch(std::span<const Argument> arguments, void* stream) const;
 

@@ -68,6 +68,19 @@ struct Rank {
   std::recursive_mutex mutex = {};
 };
 
+// The lock, for several calls that belong together; taken without the interpreter's lock, as all
+// take it.
+class Held {
+ public:
+  explicit Held(Rank& rank) : lock_(rank.mutex, std::defer_lock) {
+    const nb::gil_scoped_release released;
+    lock_.lock();
+  }
+
+ private:
+  std::unique_lock<std::recursive_mutex> lock_;
+};
+
 // An error as Python sees it: behind it what Python raised meanwhile (null: nothing), or that alone
 // where it ends the program (KeyboardInterrupt).
 [[noreturn]] void raise(const Error& error, const nb::object& raised);

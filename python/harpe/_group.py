@@ -61,7 +61,8 @@ class Group:
 
     `exchange`: how the ranks meet; its rank is this rank. `gpu`: the GPU that this rank runs on;
     None is this host's processor. `heap_bytes`: of memory, taken at once; more is taken as plans
-    need it. `tensor_bytes`: of memory for `empty` and `allocate`. `wait_limit`: seconds that an
+    need it. `tensor_bytes`: of memory for `empty` and `allocate`. `result_bytes`: on GPUs,
+    of memory for results of `harpe.ops` that other ranks write. `wait_limit`: seconds that an
     execution waits for another rank. `cpu_kernels`: as for `harpe.run`, on this host's processor.
 
     Of GPUs: `kernel_cache` is the folder that keeps compiled kernels; True is the user's cache,
@@ -75,7 +76,7 @@ class Group:
     """
 
     def __init__(self, *, exchange: Exchange, gpu: int | None = None, heap_bytes: int = 0,
-                 tensor_bytes: int = 0, wait_limit: float = 60.0,
+                 tensor_bytes: int = 0, result_bytes: int = 0, wait_limit: float = 60.0,
                  cpu_kernels: CpuKernels = "libraries", kernel_cache: Cache = True,
                  library_folders: Iterable[str | os.PathLike[str]] = (),
                  progress: Progress = None) -> None:
@@ -84,7 +85,8 @@ class Group:
             folders += installed_folders()
         self._compiling = Compiling(progress) if progress else None
         self._handle = _harpe.join(exchange, gpu, heap_bytes, tensor_bytes,
-                                   milliseconds("wait_limit", wait_limit), uses_own(cpu_kernels),
+                                   result_bytes, milliseconds("wait_limit", wait_limit),
+                                   uses_own(cpu_kernels),
                                    _kernel_folder(kernel_cache), folders, self._compiling)
         self.gpu = gpu
         self.rank: int = self._handle.rank

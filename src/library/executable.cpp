@@ -196,6 +196,12 @@ v1::Checked<v1::Done> launch(State& state, void* stream, std::span<const v1::Arg
   return to_error(launched.error());
 }
 
+v1::Checked<std::vector<std::shared_ptr<std::byte>>> take_results(State& state, void* stream) {
+  auto taken = state.executable->take_results(stream);
+  if (!taken.ok()) return to_error(taken.error());
+  return std::move(taken).value();
+}
+
 }  // namespace
 }  // namespace harpe::library
 
@@ -210,6 +216,10 @@ const std::vector<LocalTensor>& Executable::tensors() const { return state_->ten
 
 Checked<Done> Executable::launch(void* stream, std::span<const Argument> arguments) const {
   return library::guard([&] { return library::launch(*state_, stream, arguments); });
+}
+
+Checked<std::vector<std::shared_ptr<std::byte>>> Executable::take_results(void* stream) const {
+  return library::guard([&] { return library::take_results(*state_, stream); });
 }
 
 ExecutableStatus Executable::status() const {

@@ -84,6 +84,9 @@ harpe::Checked<Ok> check_options(const v1::GroupOptions& options) {
   if (options.tensor_bytes < 0) {
     return refuse("tensor_bytes", "at least 0", std::to_string(options.tensor_bytes));
   }
+  if (options.result_bytes < 0) {
+    return refuse("result_bytes", "at least 0", std::to_string(options.result_bytes));
+  }
   return check_time("wait_limit", options.wait_limit);
 }
 
@@ -95,6 +98,7 @@ harpe::Checked<v1::Group> join(const v1::GroupOptions& options) {
   const GroupRequest request{.exchange = std::make_shared<GivenExchange>(options.exchange),
                              .heap_bytes = options.heap_bytes,
                              .tensor_bytes = options.tensor_bytes,
+                             .result_bytes = options.result_bytes,
                              .wait_limit = options.wait_limit,
                              .uses_libraries = options.cpu_kernels == v1::CpuKernels::Libraries,
                              .compiling = options.compiling,

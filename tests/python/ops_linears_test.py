@@ -196,6 +196,7 @@ def refuse_arguments():
                  lambda: hp.ag_linear(x, w, torch.ones(7), group=world),
                  lambda: hp.linear_rs(torch.ones(2 * ranks + 1, 6), w, group=world),
                  lambda: hp.ag_linears(x, [w, w[:, :3]], group=world),
+                 lambda: hp.ag_linear(x, w, group=None),
                  lambda: hp.ag_linear(x, w, group=3),
                  lambda: hp.ag_linear(x, w, group="nobody's"),
                  lambda: hp.init(world),
@@ -207,6 +208,42 @@ def refuse_arguments():
         else:
             raise AssertionError("not refused")
     check_linear("ag_linear", (), torch.float32, False)
+
+
+NO_TENSORS = [
+    "`x` must be a tensor, but is None",
+    "`x` must be a tensor, but is a list",
+    "`w` must be a tensor, but is a numpy.ndarray",
+    "`bias` must be a tensor or None, but is a float",
+    "`weights` must be a list of tensors, but is None",
+    "`weights` must be a list of tensors, but is a list with None",
+    "`q` must be a tensor, but is None",
+    "`lengths` must be a tensor or None, but is a list",
+    "`topk_ids` must be a tensor, but is a list",
+    "`Bs` must be a list of tensors, but is a tensor",
+]
+
+
+def refuse_what_is_no_tensor():
+    """Named as the signatures of operators name it, with and without gradients."""
+    world, x, w = dist.group.WORLD, torch.ones(4, 6), torch.ones(3, 6, requires_grad=True)
+    texts = []
+    for call in (lambda: hp.ag_linear(None, w, group=world),
+                 lambda: hp.linear_rs([[1.0]], w, group=world),
+                 lambda: hp.linear_ar(x, w.detach().numpy(), group=world),
+                 lambda: hp.ag_linear(x, w, 1.0, group=world),
+                 lambda: hp.ag_linears(x, None, group=world),
+                 lambda: hp.ag_linears(x, (w, None), group=world),
+                 lambda: hp.attention(None, x, x, group=world),
+                 lambda: hp.decode(x, x, x, lengths=[3], group=world),
+                 lambda: hp.moe(x, [1], x, x, x, x, group=world),
+                 lambda: hp.fused_all_gather_matmul(x, w, 0, world.group_name)):
+        try:
+            call()
+        except harpe.Refused as refused:
+            assert refused.code == "I311", refused
+            texts.append(refused.message)
+    return texts
 
 
 def fall_back(on_miss):
@@ -250,6 +287,8 @@ class Linears(unittest.TestCase):
 
     def test_refusals(self):
         self.pool.call(refuse_arguments)
+        for texts in self.pool.call(refuse_what_is_no_tensor):
+            self.assertEqual(texts, NO_TENSORS)
 
     def test_fallback_is_logged_once_and_listed(self):
         for found in self.pool.call(fall_back, "fallback"):

@@ -55,7 +55,6 @@ class Made(NamedTuple):
     shape: Sequence[int]
     stride: Sequence[int]
     dtype: torch.dtype
-    bytes_in_heap: int  # 0: it is in ordinary memory
 
 
 class Call(NamedTuple):
@@ -82,10 +81,9 @@ def _prepare(ranks: Ranks, ask: Callable[..., Asked], tensors: Sequence[Tensor |
     asked = ask(ranks.size, *tensors, *options)
     inputs = iter(asked.inputs)
     answer = ranks.find_answer(asked.question, tensors[0].device)
-    shared = ranks.find_shared(answer)
     return Call(answer, [each if each is None else _see(each.shape, *next(inputs))
                          for each in tensors],
-                [_make(each, each.name in shared) for each in asked.results])
+                [_make(each) for each in asked.results])
 
 
 def _see(shape: Sequence[int], name: str, dims: int, pool: str = "") -> Seen:
@@ -94,8 +92,7 @@ def _see(shape: Sequence[int], name: str, dims: int, pool: str = "") -> Seen:
     return Seen(name, merged, 0 if merged else more, pool)
 
 
-def _make(result: Result, is_in_heap: bool) -> Made:
+def _make(result: Result) -> Made:
     name, shape, dims, dtype = result
-    whole = torch.empty(shape, dtype=dtype, device="meta")
-    return Made(_see(shape, name, dims), tuple(shape), whole.stride(), dtype,
-                whole.nbytes if is_in_heap else 0)
+    stride = torch.empty(shape, device="meta").stride()
+    return Made(_see(shape, name, dims), tuple(shape), stride, dtype)

@@ -82,6 +82,7 @@ class Answer:
     executable: harpe.Executable | None = None
     error: harpe.Error | None = None
     is_refusing: bool = False  # calls without an executable
+    has_memory: bool = False  # the group, for results
     calls: int = 0  # that PyTorch's own way has answered
 
     @property
@@ -93,6 +94,12 @@ class Answer:
         if self.is_refusing:
             raise self.error
         self.calls += 1
+
+    def tell_copied(self) -> None:
+        """Of results that other ranks write, the first time that there is no room for them."""
+        if self.has_memory:
+            log.warning("%s copies results that other ranks write: the group's memory for them is "
+                        "full, and `harpe.init` gives more", self.question)
 
     def note(self, error: BaseException) -> None:
         """In an error of a launch."""
@@ -116,11 +123,12 @@ class Ranks:
     """A process group's plans. All ranks call it with the same questions in the same order."""
 
     def __init__(self, group: dist.ProcessGroup, *, heap_bytes: int = 0, tensor_bytes: int = 0,
-                 timeout: datetime.timedelta | None = None, on_miss: str = "fallback") -> None:
+                 result_bytes: int = 0, timeout: datetime.timedelta | None = None, on_miss: str = "fallback") -> None:
         self.process_group = group
         self._name = group.group_name  # which a destroyed group has no more
         self.on_miss = on_miss
         self._options = dict(heap_bytes=heap_bytes, tensor_bytes=tensor_bytes,
+                             result_bytes=result_bytes,
                              wait_limit=(timeout or _get_timeout(group)).total_seconds())
         self._exchange = _Exchange(group)
         # By the device that this rank's tensors are on.
@@ -167,15 +175,6 @@ class Ranks:
         return torch.empty(0, dtype=dtype, device=device).set_(
             memory, 0, shape, torch.empty(shape, device="meta").stride())
 
-    def find_shared(self, answer: Answer) -> frozenset[str]:
-        """Results that other ranks write, where there is memory for tensors. GPUs need them at the
-        same place on all ranks, which programs that free results at any time do not promise."""
-        executable = answer.executable
-        if executable is None or answer.device.type != "cpu" or not self._options["tensor_bytes"]:
-            return frozenset()
-        return frozenset(name for name, each in executable.tensors.items()
-                         if each.role == "out" and each.place == "heap" and math.prod(each.shape))
-
     def find_groups(self) -> Sequence[harpe.Group]:
         """Those that operators have joined so far."""
         with self._lock:
@@ -217,7 +216,9 @@ class Ranks:
             group = self.join(device)
             if plan is None:
                 plan = question.prove_plan(self._exchange.ranks, schedule)
-            return Answer(question, device, rank, harpe.compile(plan, group=group))
+            return Answer(question, device, rank, harpe.compile(plan, group=group),
+                          has_memory=self._options["tensor_bytes" if device.type == "cpu"
+                                                   else "result_bytes"] > 0)
         except harpe.Refused as refused:
             if self.on_miss == "fallback":
                 log.warning("%s has no plan, PyTorch's own way runs: %s", question, refused)
@@ -291,13 +292,14 @@ def count_ranks(name: str) -> int:
     return _resolve_process_group(name).size()
 
 
-def init(group: ProcessGroups, *, heap: int = 0, tensors: int = 0, timeout: float | None = None,
-         on_miss: str = "fallback") -> None:
+def init(group: ProcessGroups, *, heap: int = 0, tensors: int = 0, results: int = 0,
+         timeout: float | None = None, on_miss: str = "fallback") -> None:
     """Collective, and optional: the first operator does it with the defaults.
 
     `heap`: bytes of memory that other ranks reach, taken at once; more is taken as plans need it.
     `tensors`: bytes of such memory for tensors (`empty`) and, on CPU ranks, for results that other
-    ranks write; of all ranks the most counts, and the first operation with tensors takes it.
+    ranks write. `results`: on GPUs, bytes of it for such results. Of both the most of all ranks
+    counts, and the first operation with tensors takes them.
     `timeout`: seconds that an operator waits for another rank; None is the process group's.
     `on_miss`: what happens where a plan cannot be made. "fallback": PyTorch's own collectives and
     products run; that is logged once per operator and shapes, and listed by `status`. "error": the
@@ -314,8 +316,8 @@ def init(group: ProcessGroups, *, heap: int = 0, tensors: int = 0, timeout: floa
         if known is not None and known.process_group is process_group:
             raise refuse("group", "a group that no operator has used", f"`{name}`, which is in use")
         made = _known[name] = Ranks(process_group, heap_bytes=heap, tensor_bytes=tensors,
-                                    timeout=limit, on_miss=on_miss)
-    if heap or tensors:
+                                    result_bytes=results, timeout=limit, on_miss=on_miss)
+    if heap or tensors or results:
         made.join(_device_of(process_group))
 
 

@@ -19,6 +19,7 @@ from harpe._errors import refuse
 _DEVICES = "CPU", "CUDA"
 _library = torch.library.Library("harpe", "DEF")
 _KINDS = {"Tensor": "t", "Optional[Tensor]": "o", "List[Tensor]": "l"}
+_WANTED = {"t": "a tensor", "o": "a tensor or None", "l": "a list of tensors"}
 _GRADIENT, _WATCHED, _CAST, _WRONG = (_harpe.GRADIENT, _harpe.WATCHED, _harpe.CAST, _harpe.WRONG)
 _TORCH = (torch.Tensor, torch.nn.Parameter, torch._C._is_any_autocast_enabled,
           torch.is_grad_enabled, torch._C._len_torch_dispatch_stack,
@@ -46,13 +47,13 @@ class _Operator:
         """Raises Refused: I311 names the first that is no tensor where the schema has one."""
         for each, given in zip(self._arguments, arguments):
             kind = _KINDS.get(str(each.type))
-            wanted = {"t": "a tensor", "o": "a tensor or None", "l": "a list of tensors"}.get(kind)
-            is_right = isinstance(given, torch.Tensor) or (kind == "o" and given is None)
-            if kind == "l":
-                is_right = isinstance(given, list) and all(
-                    isinstance(tensor, torch.Tensor) for tensor in given)
-            if wanted and not is_right:
-                raise refuse(each.name, wanted, _describe(given))
+            if kind == "l" and isinstance(given, list):
+                for one in given:
+                    if not isinstance(one, torch.Tensor):
+                        raise refuse(each.name, _WANTED[kind], f"a list with {_describe(one)}")
+            elif kind == "l" or (kind and not isinstance(given, torch.Tensor)
+                                 and not (kind == "o" and given is None)):
+                raise refuse(each.name, _WANTED[kind], _describe(given))
 
 
 def define(name: str, schema: str, kernel: Kernel, fake: Kernel) -> Kernel:
@@ -154,8 +155,8 @@ def list_tensors(tensors: Any) -> Any:
 
 
 def _describe(given: Any) -> str:
-    if isinstance(given, list):
-        odd = (type(each).__name__ for each in given if not isinstance(each, torch.Tensor))
-        return f"a list with a {next(odd, 'tensor')}"
-    return "None" if given is None else f"a {type(given).__module__}.{type(given).__qualname__}" \
-        .replace("builtins.", "")
+    if isinstance(given, torch.Tensor):
+        return "a tensor"
+    kind = type(given)
+    module = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
+    return "None" if given is None else f"a {module}{kind.__qualname__}"

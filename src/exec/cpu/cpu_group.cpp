@@ -52,8 +52,7 @@ class CpuGroup final : public RankGroup {
   }
 
   [[nodiscard]] Checked<std::shared_ptr<std::byte>> allocate(std::int64_t bytes) override {
-    std::byte* const begin = state_->tensors ? state_->tensors->of(state_->rank()).data() : nullptr;
-    return allocate_tensor(state_->heap, state_->tensors, begin, bytes);
+    return state_->allocate(bytes);
   }
 
  private:

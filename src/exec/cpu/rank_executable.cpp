@@ -231,6 +231,24 @@ void CpuRankExecutable::clear() {
   marking_->clear();
 }
 
+Checked<std::shared_ptr<std::byte>> GroupState::allocate(std::int64_t bytes) const {
+  std::byte* const begin = tensors ? tensors->of(rank()).data() : nullptr;
+  return allocate_tensor(heap, tensors, begin, bytes);
+}
+
+Result<std::vector<std::shared_ptr<std::byte>>, LaunchFailure> CpuRankExecutable::take_results(
+    void* /*stream*/) {
+  std::vector<std::shared_ptr<std::byte>> results(homes_.size());
+  if (group_->heap->bytes() == 0) return results;
+  for (std::size_t home = 0; home < homes_.size(); ++home) {
+    if (homes_[home].role == Role::In || homes_[home].is_own || homes_[home].bytes() == 0) continue;
+    if (auto piece = group_->allocate(homes_[home].bytes()); piece.ok()) {
+      results[home] = *std::move(piece);
+    }
+  }
+  return results;
+}
+
 Result<Ok, LaunchFailure> CpuRankExecutable::launch(std::span<const TensorView> tensors, void*) {
   HP_CHECK(tensors.size() == homes_.size(), "a tensor for each home");
   if (group_->failure) return *group_->failure;

@@ -36,6 +36,8 @@ struct GroupState {
 
   [[nodiscard]] int rank() const { return request.exchange->rank(); }
   [[nodiscard]] int ranks() const { return request.exchange->ranks(); }
+  // Of this rank's memory for tensors. Errors: allocate_tensor's.
+  [[nodiscard]] Checked<std::shared_ptr<std::byte>> allocate(std::int64_t bytes) const;
 };
 
 // Collective: arenas of at least so many bytes for plans that are made from now on.
@@ -83,6 +85,8 @@ class CpuRankExecutable final : public RankExecutable {
   [[nodiscard]] Result<Ok, LaunchFailure> launch(std::span<const TensorView> tensors,
                                                  void* stream) override;
   [[nodiscard]] ExecutableCounts counts() const override { return counts_; }
+  [[nodiscard]] Result<std::vector<std::shared_ptr<std::byte>>, LaunchFailure> take_results(
+      void* stream) override;
 
   // What a launch is made of: the tests take the steps of several ranks in any order.
   void begin(std::span<const TensorView> tensors);

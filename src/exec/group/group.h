@@ -60,6 +60,13 @@ class RankExecutable {
   [[nodiscard]] virtual Result<Ok, LaunchFailure> launch(std::span<const TensorView> tensors,
                                                          void* stream) = 0;
   [[nodiscard]] virtual ExecutableCounts counts() const = 0;
+
+  // Memory for those outputs of the next launch, in `stream`, that other ranks write, by home; null
+  // for others and where there is no room, which on GPUs is so on all ranks. All ranks call it in
+  // the same order, or none. It is given back with the last pointer, on any thread, for work that
+  // is ordered behind that of the stream. Errors: what ended the group's executions.
+  [[nodiscard]] virtual Result<std::vector<std::shared_ptr<std::byte>>, LaunchFailure> take_results(
+      void* stream) = 0;
 };
 
 struct GroupCounts {
@@ -99,6 +106,7 @@ struct GroupRequest {
   std::shared_ptr<transport::Exchange> exchange;  // its rank is this rank
   std::int64_t heap_bytes = 0;                    // taken at once; more is taken as plans need it
   std::int64_t tensor_bytes = 0;                  // for `allocate`: the most of all ranks
+  std::int64_t result_bytes = 0;                  // for `take_results`, on GPUs: likewise
   std::chrono::milliseconds wait_limit{60'000};   // of a wait for another rank in an execution
   bool uses_libraries = true;                     // on CPU ranks: for products of matrices
   // Called by the rank's thread before a kernel for its GPU is compiled.

@@ -1,8 +1,11 @@
 #include "exec/cuda/group/group_state.h"
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 
 #include "exec/cuda/group/rank_executable.h"
+#include "exec/cuda/runtime/graph.h"
 
 namespace harpe::cuda {
 
@@ -28,6 +31,7 @@ std::optional<LaunchFailure> GroupState::find_failure() const {
 }
 
 Result<Ok, LaunchFailure> GroupState::begin(std::uint32_t executable, std::uint64_t places) {
+  taken.reset();
   if (!board) return Ok{};
   board->begin(executable, places);
   const std::optional<Diag> mismatch = board->find_mismatch();
@@ -56,6 +60,47 @@ Result<Ok, CudaError> GroupState::note_last(CUstream stream) {
   last_stream = stream;
   const DriverApi& driver = device.driver();
   return cuda_call(driver, "cuEventRecord", driver.cuEventRecord(last.handle(), stream));
+}
+
+// A launch that was refused has left its piece.
+Result<std::shared_ptr<std::byte>, LaunchFailure> GroupState::take(std::int64_t bytes,
+                                                                   CUstream stream) {
+  constexpr std::chrono::microseconds kBetween{50};
+  if (taken && taken_bytes == bytes) return taken;
+  taken.reset();
+  // Where a rank is that far behind, the GPUs that wait for it end by their limit.
+  while (!pieces->can_take()) {
+    if (const auto& ended = check()) return *ended;
+    std::this_thread::sleep_for(kBetween);
+  }
+  const Result<bool, CudaError> captured = is_captured(device.driver(), stream);
+  if (!captured.ok()) return LaunchFailure(to_diag(captured.error()));
+  const std::optional<AgreedPieces::Piece> piece = pieces->take(bytes, !*captured);
+  if (!piece) return std::shared_ptr<std::byte>();
+  if (piece->index >= piece_streams.size()) piece_streams.resize(piece->index + 1, stream);
+  const CUstream before = std::exchange(piece_streams[piece->index], stream);
+  if (!*captured) {
+    const Result<Ok, CudaError> ordered = order_behind(before, stream);
+    if (!ordered.ok()) return LaunchFailure(to_diag(ordered.error()));
+  }
+  // The graph may run whenever the caller likes: its piece is never taken again.
+  const auto give_back = [all = pieces, held = *piece, memory = tensors,
+                          kept = *captured](std::byte*) {
+    if (!kept) all->give_back(held);
+  };
+  const std::int64_t offset = heap->bytes() + piece->offset;
+  auto* const begin = reinterpret_cast<std::byte*>(tensors->own.address());
+  taken = std::shared_ptr<std::byte>(begin + offset, give_back);
+  taken_bytes = bytes;
+  return taken;
+}
+
+Result<Ok, CudaError> GroupState::order_behind(CUstream before, CUstream stream) const {
+  if (before == stream) return Ok{};
+  const DriverApi& driver = device.driver();
+  HP_REQUIRE_OK(cuda_call(driver, "cuEventRecord", driver.cuEventRecord(other.handle(), before)));
+  return cuda_call(driver, "cuStreamWaitEvent",
+                   driver.cuStreamWaitEvent(stream, other.handle(), 0));
 }
 
 Result<Ok, CudaError> GroupState::wait_for_last() const {

@@ -10,6 +10,7 @@
 #include "exec/cuda/jit/kernel_library.h"
 #include "exec/cuda/runtime/peer_memory.h"
 #include "exec/described_target.h"
+#include "exec/group/agreed_pieces.h"
 #include "exec/group/group_board.h"
 #include "exec/group/tensor_heap.h"
 
@@ -26,11 +27,18 @@ struct GroupState {
   std::shared_ptr<KernelLibrary> kernels;
   DescribedTarget target;  // equal on all ranks
   Event last;              // end of what was launched last
+  Event other;             // of what another stream than a launch's holds
   CUstream last_stream = nullptr;
   std::int64_t launches = 0;
   std::shared_ptr<Arena> arena = nullptr;      // for plans that are made from now on
   std::shared_ptr<Arena> tensors = nullptr;    // for tensors of callers; none: no bytes
   std::shared_ptr<TensorHeap> heap = nullptr;  // what is taken of this rank's
+  // Of what is behind those in `tensors`, for results; none: no bytes.
+  std::shared_ptr<AgreedPieces> pieces = nullptr;
+  std::vector<CUstream> piece_streams = {};  // by piece: where it was used last
+  // Of the next launch.
+  std::shared_ptr<std::byte> taken = nullptr;
+  std::int64_t taken_bytes = 0;
   // None where ranks do not see each other's processes; then only waits find different launches.
   std::optional<GroupBoard> board = std::nullopt;
   std::vector<CudaRankExecutable*> live = {};           // executables
@@ -56,10 +64,16 @@ struct GroupState {
   // The stream's next work comes behind what was launched last, wherever that was.
   [[nodiscard]] Result<Ok, CudaError> order_behind_last(CUstream stream) const;
   [[nodiscard]] Result<Ok, CudaError> note_last(CUstream stream);
+  // So many bytes of `pieces` for the next launch, at the same place on all ranks; null: there are
+  // none. Requires: pieces. Errors: what ended the group's executions; G005.
+  [[nodiscard]] Result<std::shared_ptr<std::byte>, LaunchFailure> take(std::int64_t bytes,
+                                                                       CUstream stream);
   // Waits on the host for all that was launched.
   [[nodiscard]] Result<Ok, CudaError> wait_for_last() const;
 
  private:
+  // The stream's next work comes behind what another one holds.
+  [[nodiscard]] Result<Ok, CudaError> order_behind(CUstream before, CUstream stream) const;
   // Ranks differ: no wait for another rank goes on.
   void give_up(const Diag& mismatch);
   // A failure of this rank's executions, whose waits have ended.

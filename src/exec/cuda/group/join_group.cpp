@@ -41,6 +41,7 @@ class CudaGroup final : public RankGroup {
     // Signals are cleared once no rank raises any, and none is raised before all are clear.
     HP_REQUIRE_OK(state_->agreed(over.ok() ? Checked<Ok>(Ok{}) : to_diag(over.error())));
     if (state_->board) state_->board->clear();
+    if (state_->pieces) state_->pieces->catch_up();
     const auto reset_all = [&]() -> Checked<Ok> {
       for (CudaRankExecutable* const executable : state_->live) {
         HP_REQUIRE_OK(executable->reset());
@@ -87,13 +88,15 @@ struct Card {
   int multiprocessors = 0;
   std::int64_t heap_bytes = 0;
   std::int64_t tensor_bytes = 0;
+  std::int64_t result_bytes = 0;
 };
 
 Checked<Card> make_card(const Device& device, const GroupRequest& request) {
   const DriverApi& driver = device.driver();
   Card card{.multiprocessors = device.facts().multiprocessors,
             .heap_bytes = request.heap_bytes,
-            .tensor_bytes = request.tensor_bytes};
+            .tensor_bytes = request.tensor_bytes,
+            .result_bytes = request.result_bytes};
   constexpr std::array kPlace = {CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID, CU_DEVICE_ATTRIBUTE_PCI_BUS_ID,
                                  CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID};
   CUdevice handle = 0;
@@ -135,6 +138,7 @@ Checked<GroupState> open_state(const GroupRequest& request, const CudaGroupOptio
   HP_TRY(Device device, Device::open(driver, DeviceId(options.gpu)));
   HP_TRY(const Nvrtc compiler, Nvrtc::open(options.nvrtc, options.cuda_folders));
   HP_TRY(Event last, Event::create_untimed(device));
+  HP_TRY(Event other, Event::create_untimed(device));
   auto kernels = std::make_shared<KernelLibrary>(device, compiler, options.kernel_cache,
                                                  device_headers(), request.compiling);
   return GroupState{.request = request,
@@ -143,7 +147,8 @@ Checked<GroupState> open_state(const GroupRequest& request, const CudaGroupOptio
                     .device = std::move(device),
                     .kernels = std::move(kernels),
                     .target = {.takes_turns = true, .collectives = CollectiveEngine::Pull},
-                    .last = std::move(last)};
+                    .last = std::move(last),
+                    .other = std::move(other)};
 }
 
 // The same on all ranks: what launches are planned for, the first arena, and memory for tensors.
@@ -166,8 +171,12 @@ Checked<Ok> meet(GroupState& state) {
   }
   const std::int64_t tensors = std::ranges::max(cards, {}, &Card::tensor_bytes).tensor_bytes;
   state.heap = std::make_shared<TensorHeap>(tensors);
-  if (tensors > 0) {
-    HP_TRY(state.tensors, Arena::make(state.device, tensors, state.exchange()));
+  const std::int64_t results = std::ranges::max(cards, {}, &Card::result_bytes).result_bytes;
+  if (tensors + results > 0) {
+    HP_TRY(state.tensors, Arena::make(state.device, tensors + results, state.exchange()));
+  }
+  if (results > 0 && state.board) {
+    HP_TRY(state.pieces, AgreedPieces::make(results, state.exchange()));
   }
   return Ok{};
 }

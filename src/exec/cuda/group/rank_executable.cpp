@@ -14,6 +14,7 @@
 #include "launch/make_launches.h"
 #include "plan/slots.h"
 #include "support/check.h"
+#include "support/round_up.h"
 #include "sync/nodes.h"
 
 namespace harpe::cuda {
@@ -141,6 +142,7 @@ Checked<std::unique_ptr<CudaRankExecutable>> CudaRankExecutable::make(
   std::unique_ptr<CudaRankExecutable> made(new CudaRankExecutable(group, std::move(prepared)));
   HP_REQUIRE_OK(group->agreed(made->capture()));
   HP_REQUIRE_OK(made->agree_on_homes());
+  made->lay_out_results();
   return made;
 }
 
@@ -150,6 +152,7 @@ CudaRankExecutable::CudaRankExecutable(std::shared_ptr<GroupState> group,
       tensors_(group_->tensors),
       prepared_(std::move(prepared)),
       homes_(local_homes(prepared_->plan, prepared_->blocks, RankId(group_->rank()))),
+      largest_(homes_.size()),
       uses_(homes_.size()) {
   if (group_->board) number_ = group_->board->add(prepared_->plan.program.name);
   if (group_->board && tensors_) find_peer_homes();
@@ -205,6 +208,11 @@ void CudaRankExecutable::find_peer_homes() {
   std::vector<std::vector<LocalHome>> homes;
   for (int rank = 0; rank < group_->ranks(); ++rank) {
     homes.push_back(local_homes(prepared_->plan, prepared_->blocks, RankId(rank)));
+  }
+  for (const std::vector<LocalHome>& each : homes) {
+    for (std::size_t home = 0; home < each.size(); ++home) {
+      largest_[home] = std::max(largest_[home], each[home].bytes());
+    }
   }
   for (std::size_t home = 0; home < homes_.size(); ++home) {
     if (!is_symmetric(*prepared_, homes, home)) continue;
@@ -262,6 +270,29 @@ Checked<Ok> CudaRankExecutable::agree_on_homes() {
     }
   }
   return Ok{};
+}
+
+void CudaRankExecutable::lay_out_results() {
+  result_offsets_.assign(homes_.size(), -1);
+  for (std::size_t home = 0; home < homes_.size(); ++home) {
+    if (homes_[home].role == Role::In || bindable_[home] != Bindable::InHeap) continue;
+    result_offsets_[home] = result_bytes_;
+    result_bytes_ += round_up(largest_[home], kTensorAlignment);
+  }
+}
+
+Result<std::vector<std::shared_ptr<std::byte>>, LaunchFailure> CudaRankExecutable::take_results(
+    void* stream) {
+  std::vector<std::shared_ptr<std::byte>> results(homes_.size());
+  if (result_bytes_ == 0 || group_->pieces == nullptr) return results;
+  const CurrentDevice current(group_->device);
+  HP_TRY(const std::shared_ptr<std::byte> piece,
+         group_->take(result_bytes_, static_cast<CUstream>(stream)));
+  for (std::size_t home = 0; piece != nullptr && home < homes_.size(); ++home) {
+    if (result_offsets_[home] < 0) continue;
+    results[home] = std::shared_ptr<std::byte>(piece, piece.get() + result_offsets_[home]);
+  }
+  return results;
 }
 
 bool CudaRankExecutable::has_failed() const { return page().has_fault() || page().is_stopped(); }

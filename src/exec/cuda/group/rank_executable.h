@@ -31,6 +31,8 @@ class CudaRankExecutable final : public RankExecutable {
   [[nodiscard]] Result<Ok, LaunchFailure> launch(std::span<const TensorView> tensors,
                                                  void* stream) override;
   [[nodiscard]] ExecutableCounts counts() const override { return counts_; }
+  [[nodiscard]] Result<std::vector<std::shared_ptr<std::byte>>, LaunchFailure> take_results(
+      void* stream) override;
 
   // Whether an execution of this rank has failed, as far as the host can see without waiting.
   [[nodiscard]] bool has_failed() const;
@@ -76,6 +78,8 @@ class CudaRankExecutable final : public RankExecutable {
   [[nodiscard]] Checked<Ok> agree_on_homes();
   [[nodiscard]] SignalPage& page() const { return prepared_->peers.page(group_->rank()); }
 
+  // Of those that tensors in the heap can be bound to. On all ranks the same.
+  void lay_out_results();
   // Where homes are in this launch, and how their data comes there. Errors: I311.
   [[nodiscard]] Checked<Ok> place(std::span<const TensorView> tensors);
   [[nodiscard]] Checked<Ok> place(std::size_t home, const TensorView& tensor);
@@ -96,6 +100,7 @@ class CudaRankExecutable final : public RankExecutable {
   std::unique_ptr<Prepared> prepared_;
   std::vector<LocalHome> homes_;
   std::vector<PeerHome> peer_homes_;
+  std::vector<std::int64_t> largest_;  // by home: its bytes on the rank that holds most
   std::optional<RankProgram> program_;
   std::optional<Bindings> bindings_;
   std::vector<Bindable> bindable_;          // by home
@@ -103,6 +108,9 @@ class CudaRankExecutable final : public RankExecutable {
   std::vector<DeviceAddress> addresses_{};  // of this launch, likewise
   std::uint64_t places_ = 0;                // of this launch, of tensors in the heap
   std::vector<Use> uses_{};                 // likewise, by home
+  // Of outputs in one piece of the group's memory, by home: where each begins, or -1.
+  std::vector<std::int64_t> result_offsets_{};
+  std::int64_t result_bytes_ = 0;
   ExecutableCounts counts_;
 };
 

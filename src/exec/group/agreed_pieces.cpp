@@ -1,0 +1,119 @@
+#include "exec/group/agreed_pieces.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <utility>
+
+#include "exec/group/tensor_heap.h"
+#include "support/round_up.h"
+
+namespace harpe {
+namespace {
+
+constexpr std::uint32_t kMostPieces = 4096;
+
+// A decision is the number of the call and, below it, the piece's index and one, or 0 for none.
+constexpr std::uint64_t kIndexBits = 16;
+constexpr std::uint64_t make_decision(std::uint64_t call, std::optional<std::uint32_t> index) {
+  return call << kIndexBits | (index ? *index + 1 : 0);
+}
+constexpr std::uint64_t call_of(std::uint64_t decision) { return decision >> kIndexBits; }
+
+}  // namespace
+
+// All zero at first, as memory is.
+struct AgreedPieces::Words {
+  static constexpr std::size_t kLine = 64;
+
+  // Of the first rank alone, for all.
+  std::array<std::atomic<std::uint64_t>, kHistory> decisions;  // by the call's number
+  std::array<std::atomic<std::int64_t>, kMostPieces> bytes;    // by piece
+
+  alignas(kLine) std::atomic<std::uint64_t> count;  // calls of this rank
+  // By piece: the call that took what this rank has given back last.
+  alignas(kLine) std::array<std::atomic<std::uint64_t>, kMostPieces> given_back;
+};
+
+Checked<std::shared_ptr<AgreedPieces>> AgreedPieces::make(std::int64_t bytes,
+                                                          transport::Exchange& exchange) {
+  HP_TRY(Segments pages, Segments::make(static_cast<std::int64_t>(sizeof(Words)), exchange));
+  return std::make_shared<AgreedPieces>(std::move(pages), exchange.rank(), exchange.ranks(), bytes);
+}
+
+AgreedPieces::AgreedPieces(Segments pages, int rank, int ranks, std::int64_t bytes)
+    : pages_(std::move(pages)), rank_(rank), ranks_(ranks), bytes_(bytes) {}
+
+AgreedPieces::Words& AgreedPieces::words(int rank) const {
+  return *reinterpret_cast<Words*>(pages_.of(rank).data());
+}
+
+// A decision takes the place of one that all ranks have read.
+bool AgreedPieces::can_take() const {
+  for (int rank = 0; rank < ranks_; ++rank) {
+    if (words(rank).count.load(std::memory_order_acquire) + kHistory <= count_) return false;
+  }
+  return true;
+}
+
+std::optional<AgreedPieces::Piece> AgreedPieces::take(std::int64_t bytes, bool is_wanted) {
+  const std::uint64_t call = count_ + 1;
+  std::atomic<std::uint64_t>& place = words(0).decisions[call % kHistory];
+  std::uint64_t decision = place.load(std::memory_order_acquire);
+  if (call_of(decision) != call) {
+    const std::optional<std::uint32_t> chosen = is_wanted ? choose(bytes) : std::nullopt;
+    // Whoever else decides this call now writes the same.
+    if (chosen) words(0).bytes[*chosen].store(bytes, std::memory_order_relaxed);
+    const std::uint64_t own = make_decision(call, chosen);
+    if (place.compare_exchange_strong(decision, own, std::memory_order_acq_rel)) decision = own;
+  }
+  return adopt(decision);
+}
+
+std::optional<AgreedPieces::Piece> AgreedPieces::adopt(std::uint64_t decision) {
+  words(rank_).count.store(++count_, std::memory_order_release);
+  const auto number = static_cast<std::uint32_t>(decision & ((1U << kIndexBits) - 1));
+  if (number == 0) return std::nullopt;
+  const std::uint32_t index = number - 1;
+  if (index == pieces_.size()) {
+    const std::int64_t bytes = words(0).bytes[index].load(std::memory_order_relaxed);
+    pieces_.push_back({.offset = end_, .bytes = bytes});
+    end_ += round_up(bytes, kTensorAlignment);
+  }
+  Known& piece = pieces_[index];
+  piece.taken = count_;
+  return Piece{.offset = piece.offset, .index = index, .taken = count_};
+}
+
+void AgreedPieces::give_back(const Piece& piece) {
+  words(rank_).given_back[piece.index].store(piece.taken, std::memory_order_release);
+}
+
+void AgreedPieces::catch_up() {
+  while (true) {
+    const std::uint64_t call = count_ + 1;
+    const std::uint64_t decision = words(0).decisions[call % kHistory].load();
+    if (call_of(decision) != call) return;
+    if (const std::optional<Piece> piece = adopt(decision)) give_back(*piece);
+  }
+}
+
+bool AgreedPieces::is_free(std::uint32_t index) const {
+  for (int rank = 0; rank < ranks_; ++rank) {
+    const auto& given_back = words(rank).given_back[index];
+    if (given_back.load(std::memory_order_acquire) != pieces_[index].taken) return false;
+  }
+  return true;
+}
+
+// Pieces keep their length: plans ask for few ones, again and again.
+std::optional<std::uint32_t> AgreedPieces::choose(std::int64_t bytes) const {
+  const auto known = static_cast<std::uint32_t>(pieces_.size());
+  for (std::uint32_t index = 0; index < known; ++index) {
+    if (pieces_[index].bytes == bytes && is_free(index)) return index;
+  }
+  const bool has_room = known < kMostPieces && bytes <= bytes_ - end_;
+  return has_room ? std::optional(known) : std::nullopt;
+}
+
+}  // namespace harpe
