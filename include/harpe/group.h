@@ -80,7 +80,8 @@ struct GroupOptions {
 struct GroupStatus {
   // Memory of this rank that others reach: what plans use in turn, tensors, and signals.
   std::int64_t heap_bytes = 0;
-  std::int64_t tensor_bytes = 0;  // of tensors that Group::allocate gave and that are still there
+  // Of tensors that Group::allocate and Executable::take_results gave and that are still there.
+  std::int64_t tensor_bytes = 0;
   std::int64_t executables = 0;
 };
 

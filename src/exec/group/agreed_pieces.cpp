@@ -98,6 +98,15 @@ void AgreedPieces::catch_up() {
   }
 }
 
+std::int64_t AgreedPieces::held() const {
+  std::int64_t bytes = 0;
+  for (std::size_t index = 0; index < pieces_.size(); ++index) {
+    const bool is_held = words(rank_).given_back[index].load() != pieces_[index].taken;
+    if (is_held) bytes += pieces_[index].bytes;
+  }
+  return bytes;
+}
+
 bool AgreedPieces::is_free(std::uint32_t index) const {
   for (int rank = 0; rank < ranks_; ++rank) {
     const auto& given_back = words(rank).given_back[index];

@@ -38,6 +38,8 @@ class AgreedPieces {
   [[nodiscard]] std::optional<Piece> take(std::int64_t bytes, bool is_wanted = true);
   // From any thread, once.
   void give_back(const Piece& piece);
+  // Bytes that this rank has taken and not given back.
+  [[nodiscard]] std::int64_t held() const;
   // Takes and gives back what others have taken beyond this rank. Requires: no rank takes now.
   void catch_up();
 

@@ -72,7 +72,7 @@ class RankExecutable {
 struct GroupCounts {
   std::int64_t heap_bytes =
       0;  // that peers can reach: arenas of plans, which share it, and signals
-  std::int64_t tensor_bytes = 0;  // of them, in tensors that `allocate` gave
+  std::int64_t tensor_bytes = 0;  // of them, that `allocate` and `take_results` gave
   std::int64_t executables = 0;
 };
 

@@ -39,7 +39,9 @@ TEST(AgreedPieces, is_taken_again_once_all_ranks_have_given_it_back) {
   const auto first = ranks[0]->take(300);
   EXPECT_EQ(offset_of(first), 0);
   EXPECT_EQ(offset_of(ranks[1]->take(300)), 0);
+  EXPECT_EQ(ranks[0]->held(), 300);
   ranks[0]->give_back(*first);  // rank 1 has its own still
+  EXPECT_EQ(ranks[0]->held(), 0);
   const auto second = ranks[1]->take(300);
   EXPECT_EQ(offset_of(second), 512);
   EXPECT_EQ(offset_of(ranks[0]->take(300)), 512);

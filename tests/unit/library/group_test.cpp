@@ -150,6 +150,37 @@ TEST_F(GroupOfTwo, copies_what_peers_touch_and_what_is_not_dense) {
   });
 }
 
+TEST_F(GroupOfTwo, takes_results_that_peers_write_from_its_memory) {
+  const Tensors wanted = run_whole(plan_, inputs_);
+  std::vector<std::jthread> threads;
+  for (auto& exchange : local_exchanges(2)) {
+    threads.emplace_back([&, exchange] {
+      constexpr std::int64_t kResult = 8 * 8 * 4;
+      const Group group = Group::join({.exchange = exchange, .tensor_bytes = 2 * kResult}).value();
+      const Executable executable = Executable::make(group, plan_).value();
+      std::vector<std::vector<std::shared_ptr<std::byte>>> held;
+      for (int round = 0; round < 3; ++round) {
+        RankTensors own(plan_, executable, group.rank(), inputs_);
+        std::vector<Argument> arguments = own.arguments();
+        held.push_back(executable.take_results(nullptr).value());
+        ASSERT_EQ(held.back().size(), executable.tensors().size());
+        std::byte* const c = held.back().back().get();
+        EXPECT_EQ(c == nullptr, round == 2) << "there is room for two";
+        for (Argument& each : arguments) {
+          if (each.name == "c" && c != nullptr) each.view.data = c;
+        }
+        ASSERT_TRUE(executable.launch(nullptr, arguments).ok());
+        EXPECT_EQ(executable.status().copied_bytes, round == 2 ? kResult : 0);
+        if (c != nullptr) std::memcpy(own.tensors["c"].data.data(), c, kResult);
+        expect_part(plan_, group.rank(), own, wanted);
+      }
+      EXPECT_EQ(group.status().tensor_bytes, 2 * kResult);
+      held.clear();
+      EXPECT_EQ(group.status().tensor_bytes, 0);
+    });
+  }
+}
+
 TEST_F(GroupOfTwo, refuses_tensors_by_name) {
   run_ranks(2, [&](const Group& group) {
     const Executable executable = Executable::make(group, plan_).value();
@@ -338,6 +369,8 @@ TEST(Groups, refuse_options_by_name) {
   const auto alone = local_exchanges(1).front();
   EXPECT_THAT(refusal({.exchange = alone, .heap_bytes = -1}),
               HasSubstr("`heap_bytes` must be at least 0, but is -1"));
+  EXPECT_THAT(refusal({.exchange = alone, .result_bytes = -1}),
+              HasSubstr("`result_bytes` must be at least 0, but is -1"));
   for (const milliseconds wait : {milliseconds(0), milliseconds::max()}) {
     EXPECT_THAT(refusal({.exchange = alone, .wait_limit = wait}),
                 HasSubstr("`wait_limit` must be from 1 ms to 365 days, but is " +

@@ -57,6 +57,7 @@ class CudaGroup final : public RankGroup {
     GroupCounts counts{.heap_bytes = state_->arena == nullptr ? 0 : state_->arena->own.bytes(),
                        .tensor_bytes = state_->heap->taken(),
                        .executables = std::ssize(state_->live)};
+    if (state_->pieces) counts.tensor_bytes += state_->pieces->held();
     if (state_->tensors) counts.heap_bytes += state_->tensors->own.bytes();
     for (const CudaRankExecutable* const each : state_->live) {
       counts.heap_bytes += each->signal_bytes();
