@@ -131,7 +131,7 @@ OUTSIDE = {"include": (["include"], r"[a-z_]+"),
 # hand one on.
 MAY_CATCH = [r"src/cli/(main|run_command)\.cpp", r"src/library/boundary\.(h|cpp)",
              r"src/exec/cpu/runner\.cpp", r"src/support/threads\.(h|cpp)",
-             r"python/extension/(records\.h|call\.cpp|rank\.cpp)", r"tests/support/.*"]
+             r"python/extension/(records\.h|calls?\.cpp|rank\.cpp)", r"tests/support/.*"]
 # A thread that the system refuses is told of in one way.
 STARTS_THREAD = re.compile(
     r"\bstd::(async\b|thread\b(?!::)|jthread[({](?![)}])|vector<std::jthread>)")

@@ -28,6 +28,15 @@ nb::object call_python(nb::handle function, const nb::tuple& arguments) {
   return made;
 }
 
+// Such as sparse ones.
+[[noreturn]] void refuse_tensors() {
+  nb::dict fields;
+  fields["argument"] = "tensors";
+  fields["wanted"] = "of strides, in memory of the host or of a GPU";
+  fields["found"] = "others";
+  refuse("I311", fields);
+}
+
 // The current GPU is another one as long as this is.
 class OnGpu {
  public:
@@ -107,8 +116,9 @@ nb::object Calls::execute(nb::handle prepare, nb::handle ranks, nb::handle ask,
   call->last = ++count_;
   if (call->plan == nullptr) {
     call->answer.attr("miss")();  // raises where that is an error
-    if (warming == 0) return nb::none();
+    if (warming == 0 || !is_described) return nb::none();
   }
+  if (!is_described) refuse_tensors();
   return run(*call, tensors, described);
 }
 
@@ -200,7 +210,8 @@ std::shared_ptr<Calls::Call> Calls::read(const nb::object& made) const {
     const std::vector<LocalTensor>& known = call->plan->tensors();
     const auto found = std::ranges::find(known, result.seen.name, &LocalTensor::name);
     result.at = static_cast<std::size_t>(found - known.begin());
-    result.is_shared = found->place == LocalTensor::Place::Heap;
+    const bool is_empty = std::ranges::find(result.shape, 0) != result.shape.end();
+    result.is_shared = found->place == LocalTensor::Place::Heap && !is_empty;
     call->has_shared |= result.is_shared;
   }
   return call;

@@ -199,6 +199,7 @@ def refuse_arguments():
                  lambda: hp.ag_linear(x, w, group=None),
                  lambda: hp.ag_linear(x, w, group=3),
                  lambda: hp.ag_linear(x, w, group="nobody's"),
+                 lambda: hp.ag_linear(x.to_sparse(), w, group=world),
                  lambda: hp.init(world),
                  lambda: hp.init(world, on_miss="never")):
         try:

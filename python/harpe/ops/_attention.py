@@ -138,7 +138,8 @@ def _ask_backward(ranks: int, do: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Te
                   (("q", q), ("k", k), ("v", v))])
 
 
-def _compute(q: Tensor, k: Tensor, v: Tensor, documents: Tensor | None, *rest: Any) -> tuple[Tensor, ...]:
+def _compute(q: Tensor, k: Tensor, v: Tensor, documents: Tensor | None,
+             *rest: Any) -> tuple[Tensor, ...]:
     *options, group = rest
     documents = narrow(documents)
     made = execute(_ask_forward, (q, k, v, documents), (*options,), group)

@@ -98,8 +98,9 @@ class Answer:
     def tell_copied(self) -> None:
         """Of results that other ranks write, the first time that there is no room for them."""
         if self.has_memory:
-            log.warning("%s copies results that other ranks write: the group's memory for them is "
-                        "full, and `harpe.init` gives more", self.question)
+            log.warning("%s copies results that other ranks write: the group's memory for them, "
+                        "which `harpe.init` gives, has no room, or the schedule needs a copy",
+                        self.question)
 
     def note(self, error: BaseException) -> None:
         """In an error of a launch."""
@@ -123,7 +124,8 @@ class Ranks:
     """A process group's plans. All ranks call it with the same questions in the same order."""
 
     def __init__(self, group: dist.ProcessGroup, *, heap_bytes: int = 0, tensor_bytes: int = 0,
-                 result_bytes: int = 0, timeout: datetime.timedelta | None = None, on_miss: str = "fallback") -> None:
+                 result_bytes: int = 0, timeout: datetime.timedelta | None = None,
+                 on_miss: str = "fallback") -> None:
         self.process_group = group
         self._name = group.group_name  # which a destroyed group has no more
         self.on_miss = on_miss
@@ -222,7 +224,8 @@ class Ranks:
         except harpe.Refused as refused:
             if self.on_miss == "fallback":
                 log.warning("%s has no plan, PyTorch's own way runs: %s", question, refused)
-            return Answer(question, device, rank, error=refused, is_refusing=self.on_miss == "error")
+            return Answer(question, device, rank, error=refused,
+                          is_refusing=self.on_miss == "error")
 
     def _make_plan(self, question: Question, device: torch.device) -> harpe.Plan:
         if device.type not in ("cpu", "cuda"):
