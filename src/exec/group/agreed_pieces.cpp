@@ -28,7 +28,7 @@ struct AgreedPieces::Words {
 
   // Of the first rank alone, for all.
   std::array<std::atomic<std::uint64_t>, kHistory> decisions;  // by the call's number
-  std::array<std::atomic<std::int64_t>, kMostPieces> bytes;    // by piece
+  std::array<std::atomic<std::int64_t>, kHistory> bytes;       // likewise: what the call asks for
 
   alignas(kLine) std::atomic<std::uint64_t> count;  // calls of this rank
   // By piece: the call that took what this rank has given back last.
@@ -61,10 +61,9 @@ std::optional<AgreedPieces::Piece> AgreedPieces::take(std::int64_t bytes, bool i
   std::atomic<std::uint64_t>& place = words(0).decisions[call % kHistory];
   std::uint64_t decision = place.load(std::memory_order_acquire);
   if (call_of(decision) != call) {
-    const std::optional<std::uint32_t> chosen = is_wanted ? choose(bytes) : std::nullopt;
     // Whoever else decides this call now writes the same.
-    if (chosen) words(0).bytes[*chosen].store(bytes, std::memory_order_relaxed);
-    const std::uint64_t own = make_decision(call, chosen);
+    words(0).bytes[call % kHistory].store(bytes, std::memory_order_relaxed);
+    const std::uint64_t own = make_decision(call, is_wanted ? choose(bytes) : std::nullopt);
     if (place.compare_exchange_strong(decision, own, std::memory_order_acq_rel)) decision = own;
   }
   return adopt(decision);
@@ -76,7 +75,7 @@ std::optional<AgreedPieces::Piece> AgreedPieces::adopt(std::uint64_t decision) {
   if (number == 0) return std::nullopt;
   const std::uint32_t index = number - 1;
   if (index == pieces_.size()) {
-    const std::int64_t bytes = words(0).bytes[index].load(std::memory_order_relaxed);
+    const std::int64_t bytes = words(0).bytes[count_ % kHistory].load(std::memory_order_relaxed);
     pieces_.push_back({.offset = end_, .bytes = bytes});
     end_ += round_up(bytes, kTensorAlignment);
   }
