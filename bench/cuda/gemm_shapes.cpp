@@ -98,7 +98,7 @@ std::vector<GemmCase> few_rows_shapes() {
     for (const auto layout : {device::GemmLayout::NMajor, device::GemmLayout::KMajor}) {
       const bool is_turned = layout == device::GemmLayout::KMajor;
       if (is_turned && !weights.is_turned_too) continue;
-      for (const std::int64_t m : {1, 2, 4, 8, 16, 32, 64, 72, 96, 128}) {
+      for (const std::int64_t m : {1, 2, 4, 8, 16, 32, 64, 72, 96, 128, 192, 256}) {
         shapes.push_back(shape(is_turned ? "nk" : "kn", m, weights.n, weights.k));
         shapes.back().layout = layout;
       }

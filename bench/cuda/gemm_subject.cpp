@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "exec/cuda/kernels/gemm/device/few_rows_order.h"
+#include "exec/cuda/kernels/gemm/few_rows.h"
+
 namespace harpe::bench {
 namespace {
 
@@ -17,11 +20,16 @@ class GemmSubject final : public Subject {
       spec = problem_.fetching_spec(*places.signals, options.copy_blocks);
     }
     spec.wait = places.signals->context();
+    // One number for all runners: counters grow with it.
+    const int most = config.few_rows ? device::kMostStreamBlocks : 1;
+    int stream_blocks = 1;
+    while (stream_blocks < most && draw.coin()) stream_blocks *= 2;
+    while (!cuda::can_share_streams(spec, stream_blocks)) stream_blocks /= 2;
     if (options.counters) {
       problem_.count_into(*places.counters, spec);
-      make_parts(spec, config);
+      make_parts(spec, {.config = config, .stream_blocks = stream_blocks});
     }
-    make_runners(std::move(spec), config, *places.gpu, draw);
+    make_runners(std::move(spec), config, stream_blocks, *places.gpu, draw);
   }
 
   void reset(CUstream stream) override { problem_.reset(stream); }
@@ -39,12 +47,12 @@ class GemmSubject final : public Subject {
 
  private:
   // Panels, like `spec.panels`; rows of the copy lie as those of C.
-  void make_parts(const cuda::GemmSpec& spec, const device::GemmConfig& config) {
+  void make_parts(const cuda::GemmSpec& spec, const cuda::GemmChoice& choice) {
     const GuardedRows& c = problem_.c();
     for (std::size_t i = 0; i < spec.panels.size(); ++i) {
       const PanelCut& panel = problem_.what().panels[i];
       const std::int64_t offset = panel.row_begin * c.stride_bytes();
-      parts_.push_back({.growth = arrivals(spec.panels[i], spec.n, config),
+      parts_.push_back({.growth = arrivals(spec.panels[i], spec.n, choice),
                         .read_out = {{.to = static_cast<Address>(offset),
                                       .to_stride = c.stride_bytes(),
                                       .from = c.row(panel.row_begin),
@@ -55,13 +63,20 @@ class GemmSubject final : public Subject {
   }
 
   // Each panel keeps its flags and its counter wherever it stands.
-  void make_runners(cuda::GemmSpec spec, const device::GemmConfig& config, Gpu& gpu, Draw& draw) {
+  void make_runners(cuda::GemmSpec spec, const device::GemmConfig& config, int stream_blocks,
+                    Gpu& gpu, Draw& draw) {
     const std::size_t orders = std::min<std::size_t>(spec.panels.size(), 3);
     const int blocks = blocks_at_once(gpu, config);
     for (std::size_t made = 0; made < orders; ++made) {
       // As if for fewer blocks than there are, tiles are cut elsewhere.
       const int cut_for = draw.coin() ? blocks : static_cast<int>(draw.between(2, blocks));
-      runners_.emplace_back(gpu, spec, cuda::cut_gemm(spec, config, cut_for));
+      cuda::GemmChoice choice = cuda::cut_gemm(spec, config, cut_for);
+      if (config.few_rows) {
+        choice.stream_blocks = stream_blocks;
+        const int streams = std::max(1, cut_for / stream_blocks);
+        choice.parts = std::min(streams, cuda::most_streams(spec, config, stream_blocks));
+      }
+      runners_.emplace_back(gpu, spec, choice);
       std::rotate(spec.panels.begin(), spec.panels.begin() + 1, spec.panels.end());
     }
   }

@@ -80,6 +80,28 @@ TEST(StreamWalk, parts_of_a_tile_are_those_of_consecutive_streams) {
   }
 }
 
+// The blocks of a stream have its parts between them, in the order of K.
+TEST(StreamWalk, shares_of_a_part_follow_each_other) {
+  for (const Cut& cut : kCuts) {
+    for (const int shares : {1, 2, 4, 8}) {
+      for (int stream = 0; stream < cut.streams; ++stream) {
+        StreamWalk whole(cut.tiles, cut.blocks, stream, cut.streams);
+        for (; whole.valid(); whole.next()) {
+          int block = whole.first();
+          for (int share = 0; share < shares; ++share) {
+            StreamWalk walk(cut.tiles, cut.blocks, stream, cut.streams, share, shares);
+            while (walk.tile() != whole.tile()) walk.next();
+            EXPECT_EQ(walk.own_first(), block);
+            EXPECT_LE(walk.own_last() - block, (whole.last() - whole.first()) / shares + 1);
+            block = walk.own_last();
+          }
+          EXPECT_EQ(block, whole.last());
+        }
+      }
+    }
+  }
+}
+
 GemmSpec product(const std::vector<std::int64_t>& panels, std::int64_t n, std::int64_t k) {
   GemmSpec spec{.n = n, .k = k, .b = 4096, .b_stride = n};
   for (const std::int64_t rows : panels) {
@@ -96,13 +118,14 @@ bool takes_few_rows(const GemmSpec& spec) {
   return choose_gemm(spec, kMultiprocessors).config.few_rows;
 }
 
-TEST(FewRows, are_up_to_64_of_one_panel) {
+TEST(FewRows, are_up_to_32_of_one_panel) {
   EXPECT_TRUE(takes_few_rows(product({1}, 8192, 8192)));
-  EXPECT_TRUE(takes_few_rows(product({64}, 8192, 8192)));
+  EXPECT_TRUE(takes_few_rows(product({32}, 8192, 8192)));
 }
 
 // More of one panel where streams are long and tiles few enough to be joined.
-TEST(FewRows, of_more_than_64_in_one_panel_are_what_the_estimates_say) {
+TEST(FewRows, of_more_than_32_in_one_panel_are_what_the_estimates_say) {
+  EXPECT_TRUE(takes_few_rows(product({64}, 5120, 8192)));
   EXPECT_TRUE(takes_few_rows(product({72}, 8192, 14336)));
   EXPECT_TRUE(takes_few_rows(product({128}, 4096, 8192)));
   EXPECT_FALSE(takes_few_rows(product({128}, 1280, 8192)));
@@ -171,8 +194,10 @@ TEST(FewRows, stream_over_many_blocks) {
   for (const std::int64_t n : {1280, 4096, 5120, 8192, 14336, 28672}) {
     for (const std::int64_t rows : {1, 16, 64}) {
       const GemmChoice choice = choose_gemm(product({rows}, n, 4096), kMultiprocessors);
-      EXPECT_LE(choice.parts, kMultiprocessors);
-      EXPECT_GT(choice.parts, kMultiprocessors * 2 / 5) << n << " " << rows;
+      if (!choice.config.few_rows) continue;
+      const int blocks = choice.parts * choice.stream_blocks;
+      EXPECT_LE(blocks, kMultiprocessors);
+      EXPECT_GT(blocks, kMultiprocessors * 2 / 5) << n << " " << rows;
     }
   }
   const GemmChoice tiny = choose_gemm(product({1}, 64, 64), kMultiprocessors);
@@ -196,12 +221,47 @@ TEST(FewRows, are_printed_with_their_streams_and_found_again) {
   EXPECT_TRUE(!other || !other->config.few_rows);
 }
 
-TEST(FewRows, a_counter_grows_once_for_every_64_columns) {
+TEST(FewRows, streams_of_several_blocks_are_printed_and_found_again) {
+  GemmSpec spec = product({50, 50}, 8192, 4096);
+  GemmChoice choice = choose_gemm(spec, kMultiprocessors);
+  choice.parts = 16;
+  choice.stream_blocks = 4;
+  const std::string text = print(choice);
+  EXPECT_TRUE(text.ends_with(" streams 16 by 4")) << text;
+  const auto found = find_gemm_choice(spec, text);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->stream_blocks, 4);
+  EXPECT_EQ(print(*found), text);
+  const std::string streams = text.substr(0, text.find(" by "));
+  for (const char* blocks : {" by 0", " by 3", " by 16", " by", " by 4x"}) {
+    EXPECT_FALSE(find_gemm_choice(spec, streams + blocks)) << blocks;
+  }
+  spec.copy_blocks = 2;  // no clusters of four
+  EXPECT_FALSE(find_gemm_choice(spec, text));
+  EXPECT_TRUE(find_gemm_choice(spec, streams + " by 2"));
+}
+
+// Clusters of four and eight do not fill the GPU: those that are chosen run at once.
+TEST(FewRows, streams_of_several_blocks_run_at_once) {
+  for (const std::int64_t n : {768, 1280, 2560, 4096}) {
+    for (const std::int64_t rows : {1, 16, 64, 128, 256}) {
+      const GemmChoice choice = choose_gemm(product({rows}, n, 8192), kMultiprocessors);
+      if (!choice.config.few_rows) continue;
+      EXPECT_LE(choice.parts * choice.stream_blocks, kMultiprocessors);
+      if (choice.stream_blocks > 2) {
+        EXPECT_LE(choice.parts * choice.stream_blocks, kMultiprocessors * 7 / 8);
+      }
+    }
+  }
+}
+
+TEST(FewRows, a_counter_grows_once_for_every_64_columns_and_block) {
   const device::GemmConfig narrow{.tile_m = 16, .tile_n = 64, .cluster = 1, .few_rows = true};
   const device::GemmConfig wide{.tile_m = 16, .tile_n = 128, .cluster = 1, .few_rows = true};
-  EXPECT_EQ(arrivals({.rows = 9}, 8192, narrow), 128U);
-  EXPECT_EQ(arrivals({.rows = 9}, 8192, wide), 128U);
-  EXPECT_EQ(arrivals({.rows = 9}, 72, wide), 2U);
+  EXPECT_EQ(arrivals({.rows = 9}, 8192, {.config = narrow}), 128U);
+  EXPECT_EQ(arrivals({.rows = 9}, 8192, {.config = wide}), 128U);
+  EXPECT_EQ(arrivals({.rows = 9}, 72, {.config = wide}), 2U);
+  EXPECT_EQ(arrivals({.rows = 9}, 8192, {.config = wide, .stream_blocks = 4}), 512U);
 }
 
 }  // namespace few_rows_test

@@ -114,8 +114,10 @@ TEST(GemmChoice, few_tiles_are_cut_until_the_gpu_is_full) {
 }
 
 TEST(GemmChoice, a_wave_that_is_nearly_full_is_not_cut) {
-  const GemmChoice choice = choose_gemm(product(2048, 1280, 8192), kMultiprocessors);
-  EXPECT_EQ(choice.config.tile_n, 192);
+  const GemmSpec spec = product(8192, 1280, 8192);
+  const GemmChoice choice = choose_gemm(spec, kMultiprocessors);
+  const int clusters = kMultiprocessors / choice.config.cluster;
+  EXPECT_GT(tiles_of(spec, choice.config) % clusters, clusters * 3 / 4);
   EXPECT_EQ(choice.parts, 1);
 }
 
@@ -143,8 +145,8 @@ TEST(GemmChoice, blocks_that_copy_are_given_to_variants_that_can) {
 TEST(GemmChoice, a_counter_grows_once_for_every_block_of_c) {
   const device::GemmConfig together{.tile_m = 128, .tile_n = 256};
   const device::GemmConfig in_turn{.tile_m = 128, .tile_n = 128, .ping_pong = true};
-  EXPECT_EQ(arrivals({.rows = 129}, 257, together), 2U * 2 * 2);
-  EXPECT_EQ(arrivals({.rows = 129}, 257, in_turn), 2U * 3);
+  EXPECT_EQ(arrivals({.rows = 129}, 257, {.config = together}), 2U * 2 * 2);
+  EXPECT_EQ(arrivals({.rows = 129}, 257, {.config = in_turn}), 2U * 3);
 }
 
 DiagCode refusal_of(const GemmSpec& spec) {

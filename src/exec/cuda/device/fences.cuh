@@ -146,6 +146,18 @@ HP_DEVICE void fence_proxy_async_shared() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
+// Kernels that were launched to begin early (LaunchShape) overlap the end of the one before in
+// their stream. Before this a thread reads what is fixed for the execution alone, and writes
+// nothing; without such a launch it does nothing.
+HP_DEVICE void await_kernel_before() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
+
+// The next kernel may take multiprocessors that this one leaves, once all its blocks said so or
+// ended. Requires: the block awaits nothing more that other kernels raise, since these may have to
+// wait for the multiprocessors.
+HP_DEVICE void let_next_kernel_begin() {
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+}
+
 // Nanoseconds, the same clock on all multiprocessors of one GPU; ticks coarsely.
 HP_DEVICE std::uint64_t global_timer() {
   std::uint64_t now;

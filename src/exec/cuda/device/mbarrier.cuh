@@ -127,9 +127,48 @@ HP_DEVICE std::uint32_t block_in_cluster() {
   return rank;
 }
 
+HP_DEVICE std::uint32_t blocks_of_cluster() {
+  std::uint32_t blocks;
+  asm volatile("mov.u32 %0, %%cluster_nctarank;" : "=r"(blocks));
+  return blocks;
+}
+
+HP_DEVICE void arrive_in_cluster() {
+  asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+}
+
+// Until all threads of the cluster have arrived.
+HP_DEVICE void await_cluster() {
+  asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+
 HP_DEVICE void sync_cluster() {
-  asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::
-                   : "memory");
+  arrive_in_cluster();
+  await_cluster();
+}
+
+// Where `pointer` of this block's shared memory lies in block `block` of the cluster.
+HP_DEVICE std::uint32_t shared_address_in(const void* pointer, std::uint32_t block) {
+  std::uint32_t address;
+  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;"
+               : "=r"(address)
+               : "r"(shared_address(pointer)), "r"(block));
+  return address;
+}
+
+HP_DEVICE float4 load_quad_of_cluster(std::uint32_t address) {
+  float4 quad;
+  asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
+               : "=f"(quad.x), "=f"(quad.y), "=f"(quad.z), "=f"(quad.w)
+               : "r"(address)
+               : "memory");
+  return quad;
+}
+
+HP_DEVICE std::uint32_t load_word_of_cluster(std::uint32_t address) {
+  std::uint32_t word;
+  asm volatile("ld.shared::cluster.u32 %0, [%1];" : "=r"(word) : "r"(address) : "memory");
+  return word;
 }
 
 // A ring of `Stages` slots: the slot in turn and the parity of its phase.

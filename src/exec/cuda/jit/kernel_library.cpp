@@ -96,11 +96,14 @@ Checked<Ok> KernelLibrary::fill(Slot& slot, const KernelVariant& variant) const 
 Result<Ok, CudaError> launch_bytes(const DriverApi& driver, const LoadedKernel& kernel,
                                    const LaunchShape& shape, CUstream stream,
                                    const void* arguments) {
-  CUlaunchAttribute cluster{};
+  std::array<CUlaunchAttribute, 2> attributes{};
+  CUlaunchAttribute& cluster = attributes[0];
   cluster.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
   cluster.value.clusterDim.x = shape.cluster[0];
   cluster.value.clusterDim.y = shape.cluster[1];
   cluster.value.clusterDim.z = shape.cluster[2];
+  attributes[1].id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+  attributes[1].value.programmaticStreamSerializationAllowed = 1;
   CUlaunchConfig config{};
   config.gridDimX = shape.grid[0];
   config.gridDimY = shape.grid[1];
@@ -110,8 +113,8 @@ Result<Ok, CudaError> launch_bytes(const DriverApi& driver, const LoadedKernel& 
   config.blockDimZ = 1;
   config.sharedMemBytes = static_cast<unsigned>(kernel.shared_bytes);
   config.hStream = stream;
-  config.attrs = &cluster;
-  config.numAttrs = 1;
+  config.attrs = attributes.data();
+  config.numAttrs = shape.begins_early ? 2 : 1;
   // The driver reads through the pointer and writes nothing.
   void* parameter = const_cast<void*>(arguments);
   return cuda_call(driver, "cuLaunchKernelEx",

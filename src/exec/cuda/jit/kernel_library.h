@@ -33,6 +33,8 @@ struct LoadedKernel {
 struct LaunchShape {
   std::array<std::uint32_t, 3> grid = {1, 1, 1};     // blocks
   std::array<std::uint32_t, 3> cluster = {1, 1, 1};  // blocks that run together; divides the grid
+  // While the kernel before in the stream ends: it awaits that itself (device/fences.cuh).
+  bool begins_early = false;
 };
 
 // Kernels of one GPU, each compiled or taken from the cache when it is first asked for. May be used

@@ -74,6 +74,8 @@ class KernelBinding {
                                                    const StridedArray& result,
                                                    const launch::Place& from,
                                                    const launch::Map& map) const = 0;
+  // Whether no kernel of the execution writes there: an input of the rank itself.
+  [[nodiscard]] virtual bool is_fixed(const launch::Place& place) const = 0;
   [[nodiscard]] virtual device::FlagWait await(std::optional<launch::SignalId> signal) const = 0;
   // None: the signal is to be lost (tests).
   [[nodiscard]] virtual std::optional<device::RaiseTarget> raised(

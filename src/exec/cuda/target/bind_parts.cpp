@@ -73,6 +73,16 @@ Checked<BoundMap> PlacedBinding::bind_map(const LaunchAlone& one, const StridedA
   return refuse("`" + alloc.name + "` does not lie beside the result of `" + stmt.leaf + "`");
 }
 
+bool PlacedBinding::is_fixed(const launch::Place& place) const {
+  const Plan& plan = source_.memory.plan;
+  if (place.alloc.index() >= plan.allocs.size()) return false;  // a box of the launch plan
+  const Alloc& alloc = plan.allocs[place.alloc.index()];
+  const Blocks& blocks = source_.memory.blocks;
+  const int buffer = blocks.find_buffer(alloc.buffer);
+  return alloc.level == Level::Home && alloc.rank == launch_.rank && buffer >= 0 &&
+         blocks.buffers()[static_cast<std::size_t>(buffer)].role == Role::In;
+}
+
 device::FlagWait PlacedBinding::await(std::optional<launch::SignalId> signal) const {
   return signal ? source_.cells.awaited(*signal) : device::FlagWait{};
 }

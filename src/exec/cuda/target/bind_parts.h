@@ -21,6 +21,7 @@ class PlacedBinding final : public KernelBinding {
                               std::span<const launch::Place> to) const override;
   Checked<BoundMap> bind_map(const LaunchAlone& one, const StridedArray& result,
                              const launch::Place& from, const launch::Map& map) const override;
+  bool is_fixed(const launch::Place& place) const override;
   device::FlagWait await(std::optional<launch::SignalId> signal) const override;
   std::optional<device::RaiseTarget> raised(const launch::Raise& raise) const override;
   device::WaitContext wait_context() const override;

@@ -120,7 +120,12 @@ class GemmBinder {
     piece.ready = binding_.await(arrival.when);
     waits_ = waits_ || arrival.when;
     spec_.panels.back().pieces.push_back(piece);
-    if (chunks_.empty()) spec_.b_stride = b.extents.front().stride;
+    if (chunks_.empty()) {
+      spec_.b_stride = b.extents.front().stride;
+      spec_.b_is_fixed = true;
+    }
+    spec_.b_is_fixed =
+        spec_.b_is_fixed && arrival.reads.size() > 1 && binding_.is_fixed(arrival.reads[1]);
     if (b.extents.front().stride != spec_.b_stride) {
       return binding_.refuse("their B's have rows that are not equally far apart");
     }

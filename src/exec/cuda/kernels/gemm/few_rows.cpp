@@ -40,30 +40,61 @@ int looks_at(int parts, int at_once) {
   return parts / at_once + std::popcount(static_cast<unsigned>(parts % at_once));
 }
 
-// What the owner waits for at the end, and each look at memory for parts of others; three times
-// that where sums of 128 rows fill the registers.
-double join_clocks(const GemmConfig& config, int parts) {
-  if (parts == 1) return 0.0;
-  const double slower = config.tile_m > 64 ? 3.0 : 1.0;
-  const int rounds = config.tile_m / 8 / device::quads_at_once(config.tile_m);
-  const int looks = rounds * looks_at(parts - 1, device::parts_at_once(config.tile_m));
-  return slower *
-         (700.0 + 900.0 * looks + (parts - 1) * 4.0 * config.tile_m * config.tile_n / 48.0);
+// A launch's ramp, beside that of the other kernel (gemm.cpp).
+constexpr double kStartClocks = 4400;
+
+// Staging a tile's sums and adding them up in the blocks of the stream.
+double join_clocks(const GemmConfig& config, int stream_blocks) {
+  const int rounds = config.tile_m / config.staged_rows();
+  const double shared = stream_blocks > 1 ? 240.0 + 575.0 * stream_blocks : 0.0;
+  return rounds * (180.0 + 64.0 * config.staged_rows() + shared);
 }
 
-// Clocks of an H200, measured (docs/kernels.md). Memory gives more bytes a clock the more blocks
-// ask, a tenth less for 64 columns here and there; one block takes 50 of A and B.
-double stream_clocks(const GemmSpec& spec, const GemmConfig& config, int streams) {
+// What the owner of a tile waits for besides: each look at memory for parts of other streams.
+double owner_clocks(const GemmConfig& config, int parts, int stream_blocks) {
+  if (parts == 1) return 0.0;
+  const int passes = std::max(1, device::join_passes(config.tile_m) / stream_blocks);
+  const int rounds = config.tile_m / config.staged_rows();
+  const int looks = looks_at(parts - 1, device::parts_at_once(config.tile_m));
+  const double bytes = (parts - 1) * 4.0 * config.tile_m * config.tile_n / stream_blocks;
+  return rounds * (110.0 + 900.0 * looks * passes) + bytes / 31.0;
+}
+
+// One warpgroup multiplies a tile of 64 columns, and where its share of K is short, weights that
+// were read ahead wait for it.
+double narrow_clocks(const GemmConfig& config, int tiles, double blocks) {
+  const bool is_narrow = config.tile_n == 64 && config.tile_m <= 32 && tiles > 1;
+  return is_narrow && blocks <= 40 ? 1500.0 : 0.0;
+}
+
+// Clocks of an H200, fitted to measurements (docs/kernels.md). Memory gives more bytes a clock the
+// more blocks ask; one block takes 79 of A and B, and begins one panel's load in 160. Joins of all
+// tiles but the last hold up a part of the stream.
+double stream_clocks(const GemmSpec& spec, const GemmConfig& config, int streams,
+                     int stream_blocks) {
   const auto tiles = static_cast<int>(tiles_of(spec, config));
   const auto blocks = static_cast<int>(tile_blocks(spec));
-  const double scattered = config.tile_n == 64 && tiles > streams ? 0.9 : 1.0;
-  const double memory = std::min(2600.0, 1800.0 + 5.8 * streams) * scattered;
-  const double longest = (tiles * blocks + streams - 1) / streams;
-  const double second_store = config.tile_m > 64 ? 1000.0 : 0.0;  // sums are staged in two goes
+  const int all = streams * stream_blocks;
+  const double scattered = config.tile_n == 64 && tiles > streams ? 0.97 : 1.0;
+  const double memory = std::min(2700.0, 1900.0 + 5.25 * all) * scattered;
+  const int share = device::ceil_div(tiles * blocks, streams);
+  const double longest = device::ceil_div(share, stream_blocks);
   const auto a_bytes = static_cast<double>(rows_in_tile(spec) * GemmConfig::kTileK * 2);
-  return std::max(longest * streams * config.b_bytes() / memory,
-                  longest * (a_bytes + config.b_bytes()) / 50.0) +
-         join_clocks(config, parts_of(tiles, blocks, streams)) + second_store;
+  const double joined = static_cast<double>(share) / blocks + (share % blocks == 0 ? 0 : 1);
+  return kStartClocks + narrow_clocks(config, tiles, longest) +
+         std::max({longest * all * config.b_bytes() / memory,
+                   longest * (a_bytes + config.b_bytes()) / 79.0,
+                   longest * 160.0 * static_cast<double>(spec.panels.size())}) +
+         join_clocks(config, stream_blocks) * (1 + 0.71 * std::max(0.0, joined - 1)) +
+         owner_clocks(config, parts_of(tiles, blocks, streams), stream_blocks);
+}
+
+// Of so many blocks those that clusters fill: they lie within a group of 16 or 18 multiprocessors
+// of the GPU, which clusters of two fill alone.
+int clusters_of(int blocks, int stream_blocks) {
+  constexpr int kUnfilled = 2;  // of 16
+  if (stream_blocks <= 2) return blocks / stream_blocks;
+  return blocks * (16 - kUnfilled) / 16 / stream_blocks;
 }
 
 }  // namespace
@@ -80,22 +111,35 @@ std::int64_t rows_in_tile(const GemmSpec& spec) {
 bool suits_few_rows(const GemmSpec& spec, const GemmConfig& config) {
   const std::int64_t rows = rows_in_tile(spec);
   const bool fits = rows <= config.tile_m && (rows > config.tile_m / 2 || config.tile_m == 8);
-  return fits && !has_groups(spec) && !spec.add && std::ranges::all_of(spec.panels, is_in_order) &&
+  return fits && !has_groups(spec) && !spec.add && spec.panels.size() <= device::kMostRowPanels &&
+         std::ranges::all_of(spec.panels, is_in_order) &&
          tiles_of(spec, config) * tile_blocks(spec) <= device::kMostStreamedBlocks;
 }
 
-int most_streams(const GemmSpec& spec, const GemmConfig& config) {
-  constexpr std::int64_t kLeastBlocks = 4;  // of a stream
+bool can_share_streams(const GemmSpec& spec, int stream_blocks) {
+  return stream_blocks > 0 && stream_blocks <= device::kMostStreamBlocks &&
+         std::has_single_bit(static_cast<unsigned>(stream_blocks)) &&
+         spec.copy_blocks % stream_blocks == 0;
+}
+
+int most_streams(const GemmSpec& spec, const GemmConfig& config, int stream_blocks) {
+  constexpr std::int64_t kLeastBlocks = 4;  // of K, of a block
   const std::int64_t blocks = tiles_of(spec, config) * tile_blocks(spec);
-  return static_cast<int>(std::clamp<std::int64_t>(blocks / kLeastBlocks, 1, device::kMostStreams));
+  return static_cast<int>(std::clamp<std::int64_t>(blocks / (kLeastBlocks * stream_blocks), 1,
+                                                   device::kMostStreams / stream_blocks));
 }
 
 StreamEstimate estimate_streams(const GemmSpec& spec, const GemmConfig& config, int blocks) {
-  const int most = std::min(most_streams(spec, config), blocks);
-  StreamEstimate best{.streams = 1, .clocks = std::numeric_limits<double>::infinity()};
-  for (int streams = most; streams > most * 2 / 5; --streams) {
-    const double clocks = stream_clocks(spec, config, streams);
-    if (clocks < best.clocks) best = {.streams = streams, .clocks = clocks};
+  StreamEstimate best{.clocks = std::numeric_limits<double>::infinity()};
+  for (int shares = 1; shares <= device::kMostStreamBlocks; shares *= 2) {
+    const int at_once = clusters_of(blocks, shares);
+    if (!can_share_streams(spec, shares) || at_once == 0) continue;
+    const int most = std::min(most_streams(spec, config, shares), at_once);
+    for (int streams = most; streams > most * 2 / 5; --streams) {
+      const double clocks = stream_clocks(spec, config, streams, shares);
+      if (clocks >= best.clocks) continue;
+      best = {.streams = streams, .stream_blocks = shares, .clocks = clocks};
+    }
   }
   return best;
 }

@@ -13,12 +13,17 @@ namespace harpe::cuda {
 // pieces are in the order of K, and C is not added to.
 [[nodiscard]] bool suits_few_rows(const GemmSpec& spec, const device::GemmConfig& config);
 
-// Into how many streams B may be cut at most.
-[[nodiscard]] int most_streams(const GemmSpec& spec, const device::GemmConfig& config);
+// Into how many streams of so many blocks B may be cut at most.
+[[nodiscard]] int most_streams(const GemmSpec& spec, const device::GemmConfig& config,
+                               int stream_blocks);
+
+// Whether streams may have so many blocks: clusters of these divide the blocks that copy.
+[[nodiscard]] bool can_share_streams(const GemmSpec& spec, int stream_blocks);
 
 // Streams for so many blocks, and what they take in clocks; a pure function.
 struct StreamEstimate {
   int streams = 1;
+  int stream_blocks = 1;
   double clocks = 0;
 };
 [[nodiscard]] StreamEstimate estimate_streams(const GemmSpec& spec,

@@ -89,13 +89,16 @@ double store_clocks(const GemmConfig& config) {
   return config.ping_pong ? 700.0 : 8.5 * config.tile_n;
 }
 
-// Blocks of a cluster wait for each other once.
-double start_clocks(const GemmConfig& config) { return config.cluster == 1 ? 0.0 : 3500.0; }
+// A launch's ramp, of a cluster's blocks together, and storing the last tile, which nothing hides.
+double edge_clocks(const GemmConfig& config) {
+  return 5400.0 + (config.cluster == 1 ? 0.0 : 1000.0) +
+         (config.ping_pong ? 3400.0 : 9.9 * config.tile_n);
+}
 
 // `rounds` times writing one's sums, then for the last of a tile reading everybody's.
 double cut_clocks(const GemmConfig& config, int parts, std::int64_t rounds) {
-  return 13000.0 * static_cast<double>(rounds) +
-         (1 + parts) * config.tile_m * config.tile_n * 4 / 96.0;
+  return 9000.0 * static_cast<double>(rounds) +
+         (1 + parts) * config.tile_m * config.tile_n * 4 / 71.0;
 }
 
 struct Tail {
@@ -128,10 +131,11 @@ Estimate estimate(const GemmSpec& spec, const GemmConfig& config, int blocks) {
   const std::int64_t clusters = (blocks - spec.copy_blocks) / config.cluster;
   HP_CHECK(clusters > 0, "check() was not asked");
   if (config.few_rows) {
-    const auto [streams, clocks] = estimate_streams(spec, config, static_cast<int>(clusters));
+    const StreamEstimate found = estimate_streams(spec, config, static_cast<int>(clusters));
     GemmChoice choice = whole_gemm(spec, config);
-    choice.parts = streams;
-    return {.choice = choice, .clocks = clocks};
+    choice.parts = found.streams;
+    choice.stream_blocks = found.stream_blocks;
+    return {.choice = choice, .clocks = found.clocks};
   }
   const std::int64_t tiles =
       config.groups ? group_tiles(spec, config) : cluster_tiles(spec, config);
@@ -151,7 +155,7 @@ Estimate estimate(const GemmSpec& spec, const GemmConfig& config, int blocks) {
     choice.parts = tail.parts;
   }
   return {.choice = choice,
-          .clocks = start_clocks(config) + static_cast<double>(tiles / clusters) * tile_clocks(1) +
+          .clocks = edge_clocks(config) + static_cast<double>(tiles / clusters) * tile_clocks(1) +
                     tail.clocks};
 }
 
@@ -342,7 +346,7 @@ GemmChoice choose_gemm(const GemmSpec& spec, int blocks) {
   Estimate best{.choice = {}, .clocks = std::numeric_limits<double>::infinity()};
   const std::vector<GemmConfig> configs = gemm_configs(spec);
   // Up to so many, no other kernel was faster by more than what it varies by (docs/kernels.md).
-  constexpr std::int64_t kRowsOfOneKernel = 64;
+  constexpr std::int64_t kRowsOfOneKernel = 32;
   const bool has_few = std::ranges::any_of(configs, &GemmConfig::few_rows);
   const bool are_few = has_few && rows_in_tile(spec) <= kRowsOfOneKernel;
   for (const GemmConfig& config : configs) {
@@ -356,10 +360,12 @@ GemmChoice choose_gemm(const GemmSpec& spec, int blocks) {
   return best.choice;
 }
 
-std::uint32_t arrivals(const GemmPanelSpec& panel, std::int64_t n, const GemmConfig& config) {
+std::uint32_t arrivals(const GemmPanelSpec& panel, std::int64_t n, const GemmChoice& choice) {
+  const GemmConfig& config = choice.config;
   const std::int64_t rows = config.few_rows ? 1 : (panel.rows + config.tile_m - 1) / config.tile_m;
   const std::int64_t columns = (n + config.tile_n - 1) / config.tile_n;
-  return static_cast<std::uint32_t>(rows * columns * config.arrivals_per_tile());
+  return static_cast<std::uint32_t>(rows * columns * config.arrivals_per_tile() *
+                                    choice.stream_blocks);
 }
 
 }  // namespace harpe::cuda

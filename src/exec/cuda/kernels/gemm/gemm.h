@@ -86,7 +86,8 @@ struct GemmSpec {
   device::WaitContext wait{};
   std::vector<device::CopyJob> copies;
   int copy_blocks = 0;
-  std::vector<GemmMapSpec> maps = {};   // in this order, behind addends
+  std::vector<GemmMapSpec> maps = {};  // in this order, behind addends
+  bool b_is_fixed = false;  // no kernel of the execution writes B, so that it may be read early
   LeafEngine engine = LeafEngine::Own;  // of another the strides and addresses may be any
 };
 
@@ -102,12 +103,13 @@ struct GemmSpec {
 [[nodiscard]] bool stores_in_bulk(const GemmSpec& spec);
 
 // What runs for a spec: the variant, and how its last tiles are cut, or, of few rows, into how many
-// streams B is.
+// streams B is, and by how many blocks each is read.
 struct GemmChoice {
   device::GemmConfig config;
   int full_tiles = 0;
   int parts = 1;
   int group = 8;
+  int stream_blocks = 1;  // a cluster
 };
 
 [[nodiscard]] bool has_addends(const GemmSpec& spec);
@@ -133,7 +135,7 @@ struct GemmChoice {
 
 // How much a panel's counter grows in one launch.
 [[nodiscard]] std::uint32_t arrivals(const GemmPanelSpec& panel, std::int64_t n,
-                                     const device::GemmConfig& config);
+                                     const GemmChoice& choice);
 
 [[nodiscard]] std::unique_ptr<KernelLaunch> make_launch(GemmSpec spec);
 

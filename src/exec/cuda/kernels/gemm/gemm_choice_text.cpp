@@ -10,6 +10,7 @@ namespace {
 constexpr std::string_view kCut = " cut ";
 constexpr std::string_view kBehind = " behind tile ";
 constexpr std::string_view kStreams = " streams ";
+constexpr std::string_view kOfBlocks = " by ";
 
 // Takes `word` and the number behind it from the front of the text.
 std::optional<int> take_count(std::string_view word, std::string_view& text) {
@@ -33,7 +34,11 @@ std::string print_tile(const device::GemmConfig& config) {
 
 std::string print(const GemmChoice& choice) {
   std::string text = print_tile(choice.config);
-  if (choice.config.few_rows) return text.append(kStreams).append(std::to_string(choice.parts));
+  if (choice.config.few_rows) {
+    text.append(kStreams).append(std::to_string(choice.parts));
+    if (choice.stream_blocks == 1) return text;
+    return text.append(kOfBlocks).append(std::to_string(choice.stream_blocks));
+  }
   if (choice.parts == 1) return text;
   text += kCut;
   text += std::to_string(choice.parts);
@@ -49,9 +54,12 @@ std::optional<GemmChoice> find_gemm_choice(const GemmSpec& spec, std::string_vie
     GemmChoice choice = whole_gemm(spec, config);
     if (config.few_rows) {
       const std::optional<int> streams = take_count(kStreams, rest);
+      const int blocks = rest.empty() ? 1 : take_count(kOfBlocks, rest).value_or(0);
       if (!streams || !rest.empty() || *streams < 1) continue;
-      if (*streams > most_streams(spec, config)) continue;
+      if (!can_share_streams(spec, blocks)) continue;
+      if (*streams > most_streams(spec, config, blocks)) continue;
       choice.parts = *streams;
+      choice.stream_blocks = blocks;
       return choice;
     }
     if (rest.empty()) return choice;

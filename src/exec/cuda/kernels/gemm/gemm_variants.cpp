@@ -60,6 +60,7 @@ constexpr std::array kTiles = {
     few_rows(64, 64, 12),
     few_rows(64, 128, 8),
     few_rows(128, 64, 8),
+    few_rows(128, 128, 6),
 };
 
 using Maps = std::array<GemmMap, GemmConfig::kMostMaps>;

@@ -184,7 +184,7 @@ Checked<Ok> place_identity(const Device& device, const GemmSpec& spec, const Gem
 }
 
 // Counters of fused stores, zero before and after, and how far their panels' blocks count them.
-Checked<Ok> place_fused_stores(const Device& device, const GemmSpec& spec, const GemmConfig& config,
+Checked<Ok> place_fused_stores(const Device& device, const GemmSpec& spec, const GemmChoice& choice,
                                Tables& tables, GemmMemory& memory) {
   if (spec.fused_stores.empty()) return Ok{};
   const auto count = static_cast<std::int64_t>(spec.fused_stores.size());
@@ -194,7 +194,7 @@ Checked<Ok> place_fused_stores(const Device& device, const GemmSpec& spec, const
     return static_cast<std::size_t>(panel.fused_store);
   };
   for (const GemmPanelSpec& panel : spec.panels) {
-    if (panel.fused_store >= 0) blocks[of(panel)] += arrivals(panel, spec.n, config);
+    if (panel.fused_store >= 0) blocks[of(panel)] += arrivals(panel, spec.n, choice);
   }
   for (std::size_t i = 0; i < spec.panels.size(); ++i) {
     const GemmPanelSpec& from = spec.panels[i];
@@ -242,7 +242,7 @@ Checked<PreparedGemm> PreparedGemm::make(KernelLibrary& library, const GemmSpec&
   for (const GemmPanelSpec& panel : spec.panels) {
     HP_REQUIRE_OK(add_panel(device.driver(), spec, panel, config, tables));
   }
-  HP_REQUIRE_OK(place_fused_stores(device, spec, config, tables, gemm.memory_));
+  HP_REQUIRE_OK(place_fused_stores(device, spec, choice, tables, gemm.memory_));
   GemmArgs& args = gemm.args_;
   HP_TRY(args.b, map_b(device.driver(), spec, config));
   args.wait = spec.wait;
@@ -252,6 +252,7 @@ Checked<PreparedGemm> PreparedGemm::make(KernelLibrary& library, const GemmSpec&
   args.full_tiles = config.few_rows ? tables.panels.front().k_blocks : choice.full_tiles;
   args.parts = choice.parts;
   args.group = choice.group;
+  args.b_is_fixed = spec.b_is_fixed ? 1 : 0;
   for (std::size_t i = 0; i < spec.maps.size(); ++i) {
     args.map_rows[i] = reinterpret_cast<const void*>(spec.panels.front().map_operands[i].address);
   }
@@ -263,9 +264,11 @@ Checked<PreparedGemm> PreparedGemm::make(KernelLibrary& library, const GemmSpec&
       config.few_rows ? args.parts : device::unit_count(args.tiles, args.full_tiles, args.parts);
   // Each stream is a block, whether all run at once or not.
   const int clusters = config.few_rows ? units : (at_once - spec.copy_blocks) / config.cluster;
-  const int grid = std::min(units, clusters) * config.cluster + spec.copy_blocks;
+  const int cluster = config.few_rows ? choice.stream_blocks : config.cluster;
+  const int grid = std::min(units, clusters) * cluster + spec.copy_blocks;
   gemm.shape_ = {.grid = {static_cast<std::uint32_t>(grid), 1, 1},
-                 .cluster = {static_cast<std::uint32_t>(config.cluster), 1, 1}};
+                 .cluster = {static_cast<std::uint32_t>(cluster), 1, 1},
+                 .begins_early = true};
   return gemm;
 }
 

@@ -22,7 +22,7 @@ HP_DEVICE void load_weights(const GemmArgs& args, const FewRowsShared<kConfig>& 
   Ring<kConfig.stages> ring;
   for (; walk.valid(); walk.next()) {
     const int column = walk.tile() * kConfig.tile_n;
-    for (int block = walk.first(); block < walk.last(); ++block, ring.advance()) {
+    for (int block = walk.own_first(); block < walk.own_last(); ++block, ring.advance()) {
       const int k = block * GemmConfig::kTileK;
       Barrier* const filled = &control.filled[ring.slot];
       wait_barrier(&control.emptied[ring.slot], ring.parity ^ 1);
@@ -58,7 +58,7 @@ HP_DEVICE void load_rows(const GemmArgs& args, const FewRowsShared<kConfig>& sha
     int piece = first_piece;
     int begin = 0;
     int end = 0;  // of the piece
-    for (int block = walk.first(); block < walk.last(); ++block, ring.advance()) {
+    for (int block = walk.own_first(); block < walk.own_last(); ++block, ring.advance()) {
       const int k = block * GemmConfig::kTileK;
       Barrier* const filled = &control.filled[ring.slot];
       wait_barrier(&control.emptied[ring.slot], ring.parity ^ 1);
@@ -111,15 +111,16 @@ HP_DEVICE void multiply_stream(const GemmArgs& args, const FewRowsShared<kConfig
     if (threadIdx.x % 32 == 0) arrive(&control.emptied[stage]);
   };
   Ring<kConfig.stages> ring;
+  Exchange<kConfig> exchange(shared, consumer, all.shares());
   for (StreamWalk walk = all; walk.valid(); walk.next()) {
     float sums[kConfig.tile_m / 2] = {};
     int before = 0;
-    for (int block = walk.first(); block < walk.last(); ++block, ring.advance()) {
+    for (int block = walk.own_first(); block < walk.own_last(); ++block, ring.advance()) {
       wait_barrier(&control.filled[ring.slot], ring.parity);
       // Said to be the same in all lanes: what describes operands stays in uniform registers.
       const int stage = __shfl_sync(0xffffffff, ring.slot, 0);
       multiply_columns<kConfig>(sums, shared, stage, consumer);
-      if (block != walk.first()) {
+      if (block != walk.own_first()) {
         wait_products<1>();
         release(before);
       }
@@ -127,28 +128,29 @@ HP_DEVICE void multiply_stream(const GemmArgs& args, const FewRowsShared<kConfig
     }
     wait_products<0>();
     pin(sums);
-    release(before);
-    if (walk.is_owner()) {
-      add_parts<kConfig>(args, walk, consumer, sums);
-      store_columns<kConfig>(args, shared, consumer, walk.tile() * kConfig.tile_n + consumer * 64,
-                             sums);
-    } else {
-      leave_part<kConfig>(args, walk.stream(), consumer, sums);
-    }
+    if (walk.own_first() != walk.own_last()) release(before);
+    finish_columns<kConfig>(args, shared, walk, consumer, sums, exchange);
   }
+  exchange.await_taken();  // others may read what is staged here
   if (args.kept != nullptr) store_with_addends<kConfig>(args, shared, all, consumer);
   if (threadIdx.x % 128 == 0) note_end(args.wait);
 }
 
 // Warp 0, one thread.
 template <GemmConfig kConfig>
-HP_DEVICE void init_barriers(const GemmArgs& args, const FewRowsShared<kConfig>& shared) {
+HP_DEVICE void init_barriers(const GemmArgs& args, const FewRowsShared<kConfig>& shared,
+                             int shares) {
   constexpr int kWarps = 4;
   auto& control = shared.control();
 #pragma unroll
   for (int stage = 0; stage < kConfig.stages; ++stage) {
     init_barrier(&control.filled[stage], 1 + args.panel_count);
     init_barrier(&control.emptied[stage], kWarps * kConfig.consumers());
+  }
+#pragma unroll
+  for (int consumer = 0; consumer < kConfig.consumers(); ++consumer) {
+    init_barrier(&control.staged[consumer], kWarps * shares);
+    init_barrier(&control.taken[consumer], kWarps * shares);
   }
   fence_barrier_init();
   control.poisoned = 0;
@@ -181,8 +183,8 @@ HP_DEVICE void note_panels(const GemmArgs& args, const FewRowsShared<kConfig>& s
 template <GemmConfig kConfig>
 HP_DEVICE void copy_beside_rows(const GemmArgs& args, const FewRowsShared<kConfig>& shared) {
   static_assert(GemmConfig::kBarrierBytes + kCopySlots * kCopyGranule <= kConfig.shared_bytes());
-  static_assert(kCopySlots <= kConfig.stages);
-  Barrier* const filled = shared.control().filled;
+  static_assert(kCopySlots * sizeof(Barrier) <= GemmConfig::kBarrierBytes);
+  auto* const filled = reinterpret_cast<Barrier*>(shared.base);
   for (int slot = 0; slot < kCopySlots; ++slot) init_barrier(&filled[slot], 1);
   fence_barrier_init();
   Waiter waiter(args.wait);
@@ -191,44 +193,68 @@ HP_DEVICE void copy_beside_rows(const GemmArgs& args, const FewRowsShared<kConfi
   note_end(args.wait);
 }
 
-// The whole kernel. The first args.copy_blocks blocks copy, the others are streams. `memory` is the
-// dynamic shared memory: GemmConfig::shared_bytes of it, aligned to 1,024.
+// A warp of the first warpgroup. B is what no kernel of the execution writes, or waits as all does
+// for the kernel before.
+template <GemmConfig kConfig>
+HP_DEVICE void bring_operands(const GemmArgs& args, const FewRowsShared<kConfig>& shared,
+                              const StreamWalk& walk, int warp) {
+  if (warp > 1) return;
+  if (warp == 0) {
+    if (args.b_is_fixed == 0) await_kernel_before();
+    if (elected()) load_weights<kConfig>(args, shared, walk);
+    return;
+  }
+  await_kernel_before();
+  if (elected()) note_begin(args.wait, false);
+  __syncwarp();
+  const bool awaits = args.waits > 0;
+  if (!awaits) let_next_kernel_begin();
+  load_rows<kConfig>(args, shared, walk);
+  __syncwarp();
+  if (awaits && args.kept == nullptr) let_next_kernel_begin();
+}
+
+// The whole kernel. The first args.copy_blocks blocks copy, the others are streams, a cluster each.
+// `memory` is the dynamic shared memory: GemmConfig::shared_bytes of it, aligned to 1,024.
 template <GemmConfig kConfig>
 HP_DEVICE void gemm_of_few_rows(const GemmArgs& args, char* memory) {
   static_assert(legal(kConfig));
   const FewRowsShared<kConfig> shared{memory};
   const int warp = __shfl_sync(0xffffffff, static_cast<int>(threadIdx.x) / 32, 0);
   if (static_cast<int>(blockIdx.x) < args.copy_blocks) {
+    await_kernel_before();
     if (warp == 0 && elected()) {
       note_begin(args.wait, true);
       copy_beside_rows<kConfig>(args, shared);
     }
     return;
   }
-  const int stream = (static_cast<int>(blockIdx.x) - args.copy_blocks);
-  const StreamWalk walk(args.tiles, args.full_tiles, stream, args.parts);
+  const auto shares = static_cast<int>(blocks_of_cluster());
+  const int block = static_cast<int>(blockIdx.x) - args.copy_blocks;
+  const StreamWalk walk(args.tiles, args.full_tiles, block / shares, args.parts, block % shares,
+                        shares);
+  if (warp == 0 && elected()) {
+    prefetch_map(&args.b);
+    init_barriers<kConfig>(args, shared, shares);
+  }
+  if (warp == 1 && elected()) prefetch_map(&piece_of(args, 0).map);
+  if (warp == 2) note_panels<kConfig>(args, shared);
+  __syncwarp();
+  // Nobody arrives in a block whose barriers are not made yet.
+  arrive_in_cluster();
   if (warp == 0) {
-    if (elected()) {
-      prefetch_map(&args.b);
-      init_barriers<kConfig>(args, shared);
-    }
-    __syncwarp();
-    // B waits for nobody.
-    arrive_threads(kConfig.consumers() + 1, kConfig.threads());
-    if (elected()) load_weights<kConfig>(args, shared, walk);
+    arrive_threads(kConfig.consumers() + 1, kConfig.threads());  // B waits for nobody here
   } else {
-    if (warp == 1 && elected()) {
-      prefetch_map(&piece_of(args, 0).map);
-      note_begin(args.wait, false);
-    }
-    if (warp == 2) note_panels<kConfig>(args, shared);
-    __syncwarp();
     sync_threads(kConfig.consumers() + 1, kConfig.threads());
-    if (warp >= 4) {
-      multiply_stream<kConfig>(args, shared, warp / 4 - 1, walk);
-    } else if (warp == 1) {
-      load_rows<kConfig>(args, shared, walk);
-    }
+  }
+  if (warp < 4) {
+    if constexpr (kConfig.deals_registers()) shrink_registers<kConfig.mover_registers()>();
+    bring_operands<kConfig>(args, shared, walk, warp);
+  } else {
+    if constexpr (kConfig.deals_registers()) grow_registers<kConfig.consumer_registers()>();
+    await_kernel_before();
+    await_cluster();
+    multiply_stream<kConfig>(args, shared, warp / 4 - 1, walk);
   }
 }
 

@@ -7,6 +7,7 @@
 // along K into parts of consecutive streams. The stream of the last part owns the tile: it adds up
 // the parts in the order of K. A stream walks what it has from its end to its beginning, so that
 // the one part that it leaves to another is its first work, and the part it waits for the last.
+// A stream may be shared by several blocks, a cluster: each has a share of K of every part.
 namespace harpe::device {
 
 // What a panel of `rows` rows takes of the tile: a multiple of 8.
@@ -25,22 +26,35 @@ HP_SHARED_CODE int stream_of(int block, int blocks, int streams) {
   return ((block + 1) * streams - 1) / blocks;
 }
 
-// How a thread of a tile's owner looks at the parts of others: so many of its quads of sums, of so
-// many parts at once, all of them in registers.
-HP_SHARED_CODE int quads_at_once(int tile_m) { return tile_m < 64 ? tile_m / 8 : 8; }
-HP_SHARED_CODE int parts_at_once(int tile_m) { return tile_m < 64 ? 4 : 2; }
+// Rows that are staged together, and how a thread joins them: so many groups of eight columns of a
+// row at a time, and so many parts of other streams at once, all of them in registers.
+HP_SHARED_CODE int staged_rows(int tile_m) { return tile_m < 64 ? tile_m : 64; }
+HP_SHARED_CODE int eights_at_once(int tile_m) { return tile_m < 32 ? 1 : 2; }
+HP_SHARED_CODE int parts_at_once(int tile_m) { return tile_m < 32 ? 4 : 2; }
+// How often it does so, where the stream has one block.
+HP_SHARED_CODE int join_passes(int tile_m) {
+  return ceil_div(staged_rows(tile_m) * 8, 128 * eights_at_once(tile_m));
+}
+
+// Panels at most.
+inline constexpr int kMostRowPanels = 16;
 
 // At most so many K blocks of all tiles, of at most so many streams.
 inline constexpr int kMostStreamedBlocks = 1 << 21;
 inline constexpr int kMostStreams = 1 << 9;
+// Blocks of a stream at most, a power of two.
+inline constexpr int kMostStreamBlocks = 8;
 
 // What one stream does, in order: blocks [first, last) of a tile at a time.
 class StreamWalk {
  public:
-  HP_SHARED_CODE StreamWalk(int tiles, int tile_blocks, int stream, int streams)
+  HP_SHARED_CODE StreamWalk(int tiles, int tile_blocks, int stream, int streams, int share = 0,
+                            int shares = 1)
       : tile_blocks_(tile_blocks),
         streams_(streams),
         stream_(stream),
+        share_(share),
+        shares_(shares),
         blocks_(tiles * tile_blocks),
         begin_(stream_begin(blocks_, stream, streams)) {
     locate(stream_begin(blocks_, stream + 1, streams));
@@ -53,6 +67,16 @@ class StreamWalk {
   [[nodiscard]] HP_SHARED_CODE int tile() const { return tile_; }
   [[nodiscard]] HP_SHARED_CODE int first() const { return first_; }
   [[nodiscard]] HP_SHARED_CODE int last() const { return last_; }
+  // Of these the block has [own_first, own_last), none where there are too few.
+  [[nodiscard]] HP_SHARED_CODE int own_first() const {
+    return first_ + stream_begin(last_ - first_, share_, shares_);
+  }
+  [[nodiscard]] HP_SHARED_CODE int own_last() const {
+    return first_ + stream_begin(last_ - first_, share_ + 1, shares_);
+  }
+  // Which of the stream's blocks this is.
+  [[nodiscard]] HP_SHARED_CODE int share() const { return share_; }
+  [[nodiscard]] HP_SHARED_CODE int shares() const { return shares_; }
   // Else what was summed is left to the tile's owner.
   [[nodiscard]] HP_SHARED_CODE bool is_owner() const { return last_ == tile_blocks_; }
   // The streams from this one to the one before the owner have the tile's other parts.
@@ -74,6 +98,8 @@ class StreamWalk {
   int tile_blocks_;
   int streams_;
   int stream_;
+  int share_;
+  int shares_;
   int blocks_;
   int begin_;
   int tile_ = 0;

@@ -1,200 +1,9 @@
 #pragma once
 
-#include "exec/cuda/device/numbers.cuh"
-#include "exec/cuda/device/wait.cuh"
-#include "exec/cuda/device/wgmma.cuh"
-#include "exec/cuda/kernels/gemm/device/few_rows_order.h"
-#include "exec/cuda/kernels/gemm/device/gemm_store.cuh"
+#include "exec/cuda/kernels/gemm/device/few_rows_join.cuh"
 
-// What becomes of sums of few rows. A stream that has a part of a tile leaves its sums in memory
-// for the tile's owner, and no flag beside them: each value is its own. Memory for parts holds
-// kAbsent wherever nothing is, which no sum is; the owner waits until all values are others, adds
-// them in the order of K, and puts kAbsent back for the next launch. Values are exchanged at the
-// scope of the GPU, each for itself, and nothing else hangs on their order.
+// Where joined sums of few rows go: to the panels that have the rows, with their addends.
 namespace harpe::device {
-
-inline constexpr std::uint32_t kAbsent = 0xffffffffU;  // a NaN
-
-// What is needed of panels to store them, in shared memory from the start: arguments that are read
-// for the first time behind a long stream come from memory.
-struct RowsPanel {
-  void* c;
-  std::int64_t c_stride;
-  std::int32_t begin;  // row of the tile
-  std::int32_t rows;
-  std::int32_t addends;
-  std::int32_t first_addend;
-};
-inline constexpr int kMostRowPanels = 16;
-
-// Shared memory of a block: barriers, stages of A and B, each aligned to 1,024 bytes, then what a
-// consumer stages of C.
-template <GemmConfig kConfig>
-struct FewRowsShared {
-  struct Control {
-    Barrier filled[kConfig.stages];   // by two loads, of A and of B
-    Barrier emptied[kConfig.stages];  // by all warps that multiply
-    std::uint32_t poisoned;
-    std::uint32_t awaited;  // panels that somebody waits for, a bit each
-    std::int32_t rows_end;  // of all panels
-    RowsPanel panels[kMostRowPanels];
-  };
-  static_assert(sizeof(Control) <= GemmConfig::kBarrierBytes);
-
-  char* base;
-
-  [[nodiscard]] HP_DEVICE Control& control() const { return *reinterpret_cast<Control*>(base); }
-  [[nodiscard]] HP_DEVICE bool poisoned() const {
-    return *static_cast<volatile std::uint32_t*>(&control().poisoned) != 0;
-  }
-  [[nodiscard]] HP_DEVICE const RowsPanel& panel(int index) const {
-    return control().panels[index];
-  }
-  [[nodiscard]] HP_DEVICE char* a(int stage) const {
-    return base + GemmConfig::kBarrierBytes + stage * kConfig.stage_bytes();
-  }
-  [[nodiscard]] HP_DEVICE char* b(int stage) const { return a(stage) + kConfig.a_bytes(); }
-  [[nodiscard]] HP_DEVICE char* staged(int consumer) const {
-    return a(kConfig.stages) + consumer * kConfig.staged_bytes();
-  }
-};
-
-// Rows of the tile that a panel takes.
-HP_DEVICE int rows_in_tile(const GemmPanel& panel) { return box_rows(panel.rows); }
-
-// Quads of sums from one stream's part to the next one's.
-template <GemmConfig kConfig>
-HP_DEVICE constexpr int part_quads() {
-  return kConfig.consumers() * (kConfig.tile_m / 8) * 128;
-}
-
-// Where this thread's sums of a stream's part lie: four at a time, 128 threads side by side.
-template <GemmConfig kConfig>
-HP_DEVICE uint4* part_of(const GemmArgs& args, int stream, int consumer) {
-  return reinterpret_cast<uint4*>(args.partials) + stream * part_quads<kConfig>() +
-         consumer * (kConfig.tile_m / 8) * 128 + threadIdx.x % 128;
-}
-
-HP_DEVICE void store_part(uint4* to, std::uint32_t a, std::uint32_t b, std::uint32_t c,
-                          std::uint32_t d) {
-  asm volatile("st.relaxed.gpu.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(a), "r"(b),
-               "r"(c), "r"(d)
-               : "memory");
-}
-
-HP_DEVICE uint4 load_part(const uint4* from) {
-  uint4 part;
-  asm volatile("ld.relaxed.gpu.global.v4.u32 {%0, %1, %2, %3}, [%4];"
-               : "=r"(part.x), "=r"(part.y), "=r"(part.z), "=r"(part.w)
-               : "l"(from)
-               : "memory");
-  return part;
-}
-
-HP_DEVICE bool is_absent(const uint4& part) {
-  return part.x == kAbsent || part.y == kAbsent || part.z == kAbsent || part.w == kAbsent;
-}
-
-// Another NaN stays one.
-HP_DEVICE std::uint32_t present(float value) {
-  const std::uint32_t bits = __float_as_uint(value);
-  return bits == kAbsent ? kAbsent - 1 : bits;
-}
-
-template <GemmConfig kConfig>
-HP_DEVICE void leave_part(const GemmArgs& args, int stream, int consumer,
-                          const float (&sums)[kConfig.tile_m / 2]) {
-  uint4* const to = part_of<kConfig>(args, stream, consumer);
-#pragma unroll
-  for (int quad = 0; quad < kConfig.tile_m / 8; ++quad) {
-    const float* const from = &sums[quad * 4];
-    store_part(to + quad * 128, present(from[0]), present(from[1]), present(from[2]),
-               present(from[3]));
-  }
-}
-
-// kCount quads of each of kParts consecutive parts, once all are there, added to `before` in the
-// order of the parts.
-template <int kCount, int kParts, int kStride>
-HP_DEVICE void take_parts(uint4* first, float (&before)[kCount * 4]) {
-  uint4 quads[kParts][kCount];
-  bool here = false;
-  while (!here) {
-    here = true;
-#pragma unroll
-    for (int at = 0; at < kParts * kCount; ++at) {
-      quads[at / kCount][at % kCount] =
-          load_part(first + at / kCount * kStride + at % kCount * 128);
-    }
-#pragma unroll
-    for (int at = 0; at < kParts * kCount; ++at) {
-      here = here && !is_absent(quads[at / kCount][at % kCount]);
-    }
-  }
-#pragma unroll
-  for (int at = 0; at < kParts * kCount; ++at) {
-    const uint4& quad = quads[at / kCount][at % kCount];
-    float* const to = &before[at % kCount * 4];
-    store_part(first + at / kCount * kStride + at % kCount * 128, kAbsent, kAbsent, kAbsent,
-               kAbsent);
-    to[0] += __uint_as_float(quad.x);
-    to[1] += __uint_as_float(quad.y);
-    to[2] += __uint_as_float(quad.z);
-    to[3] += __uint_as_float(quad.w);
-  }
-}
-
-// The same of all parts from `part` to the one before `end`, kParts at a look while there are so
-// many, then half of it.
-template <int kCount, int kParts, int kStride>
-HP_DEVICE void take_all(uint4* part, const uint4* end, float (&before)[kCount * 4]) {
-#pragma unroll 1
-  for (; part + kParts * kStride <= end; part += kParts * kStride) {
-    take_parts<kCount, kParts, kStride>(part, before);
-  }
-  if constexpr (kParts > 1) take_all<kCount, kParts / 2, kStride>(part, end, before);
-}
-
-// The owner's part comes behind those of lower streams, in the order of K. They end by themselves:
-// blocks are dispatched in the order of their index, which CUB's scans rely on too, so that lower
-// ones run; these wait for lower ones alone, and leave something even where a wait expired.
-template <GemmConfig kConfig>
-HP_DEVICE void add_parts(const GemmArgs& args, const StreamWalk& walk, int consumer,
-                         float (&sums)[kConfig.tile_m / 2]) {
-  constexpr int kQuads = kConfig.tile_m / 8;
-  constexpr int kAtOnce = quads_at_once(kConfig.tile_m);
-  constexpr int kParts = parts_at_once(kConfig.tile_m);
-  constexpr int kStride = part_quads<kConfig>();
-  const int first = walk.first_stream();
-  if (first == walk.stream()) return;
-#pragma unroll
-  for (int quad = 0; quad < kQuads; quad += kAtOnce) {
-    float before[kAtOnce * 4] = {};
-    take_all<kAtOnce, kParts, kStride>(part_of<kConfig>(args, first, consumer) + quad * 128,
-                                       part_of<kConfig>(args, walk.stream(), consumer) + quad * 128,
-                                       before);
-#pragma unroll
-    for (int i = 0; i < kAtOnce * 4; ++i) sums[quad * 4 + i] = before[i] + sums[quad * 4 + i];
-  }
-}
-
-// Rows [kFirst, …) of the accumulators into shared memory, a row of C after the other: thread t
-// holds columns t / 4 and t / 4 + 8 of its warp's sixteen, rows 8 j + 2 (t % 4) and the next.
-template <GemmConfig kConfig, int kFirst>
-HP_DEVICE void stage_rows(char* staged, const float (&sums)[kConfig.tile_m / 2]) {
-  constexpr int kStride = GemmConfig::kStagedRowBytes / 4;
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  const int column = static_cast<int>(threadIdx.x) % 128 / 32 * 16 + lane / 4;
-  float* const to = reinterpret_cast<float*>(staged) + lane % 4 * 2 * kStride + column;
-#pragma unroll
-  for (int j = 0; j < kConfig.staged_rows() / 8; ++j) {
-    const float* const from = &sums[(kFirst / 8 + j) * 4];
-    to[j * 8 * kStride] = from[0];
-    to[(j * 8 + 1) * kStride] = from[1];
-    to[j * 8 * kStride + 8] = from[2];
-    to[(j * 8 + 1) * kStride + 8] = from[3];
-  }
-}
 
 // Eight columns of a row; n and rows of C are multiples of 16 bytes.
 template <GemmConfig kConfig>
@@ -214,18 +23,18 @@ HP_DEVICE void store_eight(const GemmArgs& args, const RowsPanel& panel, int row
   }
 }
 
-// Calls visit(panel, row in it, row in the tile, eighth of 64 columns) for what this thread stores
-// of `count` rows of the tile from `first` on.
+// Calls visit(panel, row in it, row of the tile, which of the eights) for what the thread has of
+// rows of the tile from `first` on.
 template <GemmConfig kConfig, class Visit>
-HP_DEVICE void for_each_eight(const FewRowsShared<kConfig>& shared, int first, int count,
-                              Visit visit) {
-  const int end = shared.control().rows_end - first;
+HP_DEVICE void for_each_eight(const FewRowsShared<kConfig>& shared, const Eights<kConfig>& eights,
+                              int first, Visit visit) {
   const RowsPanel* panel = &shared.panel(0);
-#pragma unroll 1
-  for (int at = static_cast<int>(threadIdx.x) % 128; at < count * 8 && at / 8 < end; at += 128) {
-    const int row = first + at / 8;
+#pragma unroll
+  for (int i = 0; i < eights.kCount; ++i) {
+    if (!eights.has(i)) continue;
+    const int row = first + eights.at(i) / 8;
     while (row >= panel->begin + box_rows(panel->rows)) ++panel;
-    if (row - panel->begin < panel->rows) visit(*panel, row - panel->begin, row, at % 8);
+    if (row - panel->begin < panel->rows) visit(*panel, row - panel->begin, row, i);
   }
 }
 
@@ -238,34 +47,67 @@ HP_DEVICE float4* kept_at(const GemmArgs& args, int row, int column) {
 
 // Rows of the tile from `first` on, to the panels that have them.
 template <GemmConfig kConfig>
-HP_DEVICE void store_staged(const GemmArgs& args, const FewRowsShared<kConfig>& shared,
-                            const char* staged, int first, int first_column) {
+HP_DEVICE void store_joined(const GemmArgs& args, const FewRowsShared<kConfig>& shared,
+                            const Eights<kConfig>& eights, int first, int first_column,
+                            const EightSums<kConfig>& sums) {
   for_each_eight<kConfig>(
-      shared, first, kConfig.staged_rows(),
-      [&](const RowsPanel& panel, int row, int row_of_tile, int eighth) {
-        const auto* const from = reinterpret_cast<const float4*>(
-            staged + (row_of_tile - first) * GemmConfig::kStagedRowBytes + eighth * 32);
-        const int column = first_column + eighth * 8;
+      shared, eights, first, [&](const RowsPanel& panel, int row, int row_of_tile, int i) {
+        const int column = first_column + eights.at(i) % 8 * 8;
         if (panel.addends == 0) {
-          store_eight<kConfig>(args, panel, row, column, from[0], from[1]);
+          store_eight<kConfig>(args, panel, row, column, sums[i][0], sums[i][1]);
         } else {
           float4* const to = kept_at<kConfig>(args, row_of_tile, column);
-          to[0] = from[0];
-          to[1] = from[1];
+          to[0] = sums[i][0];
+          to[1] = sums[i][1];
         }
       });
 }
 
+// Whether a wait of any block of the stream expired. Asked together: a word may be set meanwhile.
+template <GemmConfig kConfig>
+HP_DEVICE bool is_any_poisoned(const FewRowsShared<kConfig>& shared, int shares, int consumer) {
+  const std::uint32_t* const poisoned = &shared.control().poisoned;
+  bool any = false;
+  for (int share = 0; share < shares; ++share) {
+    const std::uint32_t there = shared_address_in(poisoned, static_cast<std::uint32_t>(share));
+    any = load_word_of_cluster(there) != 0 || any;
+  }
+  return any_of_threads(1 + consumer, 128, any);
+}
+
+// The consumer's columns of the tile, rows from kFirst on; whether they were not stored, since a
+// wait expired.
 template <GemmConfig kConfig, int kFirst = 0>
-HP_DEVICE void store_rows(const GemmArgs& args, const FewRowsShared<kConfig>& shared, int consumer,
-                          int first_column, const float (&sums)[kConfig.tile_m / 2]) {
+HP_DEVICE bool join_rows(const GemmArgs& args, const FewRowsShared<kConfig>& shared,
+                         const StreamWalk& walk, int consumer,
+                         const float (&own)[kConfig.tile_m / 2], Exchange<kConfig>& exchange,
+                         bool skip = false) {
   if constexpr (kFirst < kConfig.tile_m) {
     char* const staged = shared.staged(consumer);
-    sync_threads(1 + consumer, 128);  // what was staged before is stored
-    stage_rows<kConfig, kFirst>(staged, sums);
-    sync_threads(1 + consumer, 128);
-    store_staged<kConfig>(args, shared, staged, kFirst, first_column);
-    store_rows<kConfig, kFirst + kConfig.staged_rows()>(args, shared, consumer, first_column, sums);
+    exchange.await_taken();
+    stage_rows<kConfig, kFirst>(staged, own);
+    exchange.await_staged();
+    if (kFirst == 0 && args.waits > 0) {
+      skip = is_any_poisoned<kConfig>(shared, walk.shares(), consumer);
+    }
+#pragma unroll 1
+    for (int pass = 0; pass < join_passes(kConfig.tile_m); ++pass) {
+      const Eights<kConfig> eights(shared, walk, kFirst, pass);
+      EightSums<kConfig> sums = {};
+      add_shares<kConfig>(eights, walk.shares(), staged, sums);
+      if (pass + 1 == join_passes(kConfig.tile_m)) exchange.take();
+      if (walk.is_owner()) {
+        add_parts<kConfig>(args, eights, walk, consumer, kFirst, sums);
+        const int column = walk.tile() * kConfig.tile_n + consumer * 64;
+        if (!skip) store_joined<kConfig>(args, shared, eights, kFirst, column, sums);
+      } else {
+        leave_part<kConfig>(eights, part_of<kConfig>(args, walk.stream(), consumer, kFirst), sums);
+      }
+    }
+    return join_rows<kConfig, kFirst + kConfig.staged_rows()>(args, shared, walk, consumer, own,
+                                                              exchange, skip);
+  } else {
+    return skip;
   }
 }
 
@@ -313,10 +155,11 @@ HP_DEVICE void add_eight(const GemmPiece& from, int row, int column, float4& low
 // the addends in their order.
 template <GemmConfig kConfig>
 HP_DEVICE void add_addends(const GemmArgs& args, const FewRowsShared<kConfig>& shared,
-                           int first_column) {
+                           const StreamWalk& walk, int first, int pass, int first_column) {
+  const Eights<kConfig> eights(shared, walk, first, pass);
   for_each_eight<kConfig>(
-      shared, 0, kConfig.tile_m, [&](const RowsPanel& panel, int row, int row_of_tile, int eighth) {
-        const int column = first_column + eighth * 8;
+      shared, eights, first, [&](const RowsPanel& panel, int row, int row_of_tile, int i) {
+        const int column = first_column + eights.at(i) % 8 * 8;
         if (panel.addends == 0 || column >= args.n) return;
         const float4* const kept = kept_at<kConfig>(args, row_of_tile, column);
         float4 low = kept[0];
@@ -348,26 +191,27 @@ HP_DEVICE void store_with_addends(const GemmArgs& args, const FewRowsShared<kCon
   const bool skip = any_of_threads(1 + consumer, 128, shared.poisoned());
   for (; walk.valid(); walk.next()) {
     if (!walk.is_owner()) continue;
-    if (!skip) {
-      add_addends<kConfig>(args, shared, walk.tile() * kConfig.tile_n + consumer * 64);
+    const int column = walk.tile() * kConfig.tile_n + consumer * 64;
+    for (int first = 0; first < kConfig.tile_m && !skip; first += kConfig.staged_rows()) {
+      for (int pass = 0; pass < join_passes(kConfig.tile_m); ++pass) {
+        add_addends<kConfig>(args, shared, walk, first, pass, column);
+      }
     }
     sync_threads(1 + consumer, 128);
     if (threadIdx.x % 128 == 0) publish_columns(args, shared.control().awaited, skip, true);
   }
 }
 
-// The consumer's columns of the tile, to all panels. Nothing of a poisoned kernel's is stored.
+// The consumer's columns of the tile, to all panels or to its owner. Nothing of a poisoned kernel's
+// is stored.
 template <GemmConfig kConfig>
-HP_DEVICE void store_columns(const GemmArgs& args, const FewRowsShared<kConfig>& shared,
-                             int consumer, int first_column,
-                             const float (&sums)[kConfig.tile_m / 2]) {
-  // Asked together: the word may be set meanwhile.
-  const bool skip = args.waits > 0 && any_of_threads(1 + consumer, 128, shared.poisoned());
-  if (!skip) {
-    store_rows<kConfig>(args, shared, consumer, first_column, sums);
-  }
+HP_DEVICE void finish_columns(const GemmArgs& args, const FewRowsShared<kConfig>& shared,
+                              const StreamWalk& walk, int consumer,
+                              const float (&sums)[kConfig.tile_m / 2],
+                              Exchange<kConfig>& exchange) {
+  const bool skip = join_rows<kConfig>(args, shared, walk, consumer, sums, exchange);
   const std::uint32_t awaited = shared.control().awaited;
-  if (awaited == 0) return;
+  if (awaited == 0 || !walk.is_owner()) return;
   sync_threads(1 + consumer, 128);
   if (threadIdx.x % 128 == 0) publish_columns(args, awaited, skip, false);
 }

@@ -66,6 +66,32 @@ HP_DEVICE void load_addend(const GemmArgs& args, const GemmShared<kConfig>& shar
   load_tile(shared.a(stage), &args.identity, &shared.control().filled[stage], k, first_row);
 }
 
+// Whether warp 0 begins with B before the kernel in front has ended, which does not write it.
+template <GemmConfig kConfig>
+HP_DEVICE bool reads_b_ahead(const GemmArgs& args) {
+  return !kConfig.groups && args.b_is_fixed != 0 && args.waits == 0;
+}
+
+// B of as many blocks as there are stages; how many these are.
+template <GemmConfig kConfig>
+HP_DEVICE int load_b_ahead(const GemmArgs& args, const GemmShared<kConfig>& shared,
+                           const GemmWalk<kConfig>& walk) {
+  Ring<kConfig.stages> ring;
+  int ahead = 0;
+  if (!walk.valid()) return 0;
+  for_each_piece(args, walk, [&](const GemmPiece& from, int, int first, int last) {
+    if (from.is_addend != 0) return;
+    for (int block = first; block < last && ahead < kConfig.stages; ++block, ring.advance()) {
+      const auto bytes = static_cast<std::uint32_t>(kConfig.b_bytes() + from.a_bytes);
+      arrive_expecting(&shared.control().filled[ring.slot], bytes);
+      load_b<kConfig>(&args.b, shared, ring.slot, walk.column(),
+                      from.k_begin + block * GemmConfig::kTileK);
+      ++ahead;
+    }
+  });
+  return ahead;
+}
+
 // Warp 0, one thread: fills stage after stage. Rows of A that a panel lacks are what lay there
 // before: what becomes of them is not stored. B does not wait for A's flag, so that a stage of it
 // is under way meanwhile.
@@ -73,6 +99,12 @@ template <GemmConfig kConfig>
 HP_DEVICE void load_stages(const GemmArgs& args, const GemmShared<kConfig>& shared,
                            GemmWalk<kConfig> walk) {
   auto& control = shared.control();
+  int ahead = 0;
+  if (reads_b_ahead<kConfig>(args)) {
+    ahead = load_b_ahead<kConfig>(args, shared, walk);
+    await_kernel_before();
+  }
+  if (args.waits == 0) let_next_kernel_begin();
   Ring<kConfig.stages> ring;
   std::uint32_t arrived = control.early;
   std::uint32_t needed = 0;
@@ -83,10 +115,14 @@ HP_DEVICE void load_stages(const GemmArgs& args, const GemmShared<kConfig>& shar
       if (from.ready.flag != nullptr) ++needed;
       for (int block = first; block < last; ++block, ring.advance()) {
         const int k = block * GemmConfig::kTileK;
-        wait_barrier(&control.emptied[ring.slot], ring.parity ^ 1);
-        arrive_expecting(&control.filled[ring.slot], bytes);
         const bool is_addend = kConfig.layout == GemmLayout::NMajor && from.is_addend != 0;
-        if (!is_addend) load_b<kConfig>(&args.b, shared, ring.slot, walk.column(), k_begin + k);
+        if (ahead > 0) {
+          --ahead;
+        } else {
+          wait_barrier(&control.emptied[ring.slot], ring.parity ^ 1);
+          arrive_expecting(&control.filled[ring.slot], bytes);
+          if (!is_addend) load_b<kConfig>(&args.b, shared, ring.slot, walk.column(), k_begin + k);
+        }
         if (arrived < needed) {
           note_awaited(args.wait, from.ready);
           const auto last = ring.before();
@@ -108,6 +144,7 @@ HP_DEVICE void load_stages(const GemmArgs& args, const GemmShared<kConfig>& shar
       }
     });
   }
+  if (args.waits > 0) let_next_kernel_begin();  // all has arrived that the block waits for
 }
 
 // The same of groups, which wait for nothing. Chunks that a last tile lacks are its first once
@@ -305,6 +342,7 @@ HP_DEVICE void move_data(const GemmArgs& args, const GemmShared<kConfig>& shared
       note_end(args.wait);
     }
   } else if constexpr (kConfig.groups) {
+    let_next_kernel_begin();
     load_group_stages<kConfig>(args, shared, walk);
   } else {
     load_stages<kConfig>(args, shared, walk);
@@ -326,18 +364,21 @@ HP_DEVICE void gemm(const GemmArgs& args, char* memory) {
     if (!copies) init_stages<kConfig>(shared);
   }
   if (warp == 3 && !copies) init_boxes<kConfig>(shared);
+  const bool reads_ahead = reads_b_ahead<kConfig>(args);
+  if (!reads_ahead) await_kernel_before();
   if constexpr (kConfig.groups) count_rows<kConfig>(args, shared);
   const GemmWalk<kConfig> walk(args, shared.rows());
   if (warp == 1 && !copies && elected()) look_early<kConfig>(args, shared, walk);
   if (warp == 2 && elected()) {
     if (in_bulk(kConfig.store)) prefetch_map(&panel_of(args, 0).c);
-    note_begin(args.wait, copies);
   }
   if constexpr (kConfig.cluster > 1) {
     sync_cluster();
   } else {
     __syncthreads();
   }
+  if (reads_ahead && (warp != 0 || copies)) await_kernel_before();
+  if (warp == 2 && elected()) note_begin(args.wait, copies);
   // In this order the compiler lays what loads in front, where it is fetched soonest.
   if (warp >= 4) {
     grow_registers<kConfig.consumer_registers()>();

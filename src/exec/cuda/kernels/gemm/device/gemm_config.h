@@ -1,6 +1,7 @@
 #pragma once
 
 #include "exec/cuda/device/types.h"
+#include "exec/cuda/kernels/gemm/device/few_rows_order.h"
 
 namespace harpe::device {
 
@@ -78,7 +79,9 @@ struct GemmConfig {
   // a time, of 64 columns in f32 and 16 bytes that keep them in different banks.
   static constexpr int kRowAlign = 8;
   static constexpr int kStagedRowBytes = 64 * 4 + 16;
-  HP_SHARED_CODE int staged_rows() const { return tile_m < 64 ? tile_m : 64; }
+  HP_SHARED_CODE int staged_rows() const { return device::staged_rows(tile_m); }
+  // Whether threads that multiply need more registers than the others.
+  HP_SHARED_CODE bool deals_registers() const { return tile_m >= 64 && consumers() == kConsumers; }
   HP_SHARED_CODE int staged_bytes() const {
     return few_rows ? staged_rows() * kStagedRowBytes : staged_boxes() * kBoxBytes;
   }
