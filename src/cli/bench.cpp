@@ -140,6 +140,24 @@ std::string print_memory_of(const BenchReport& report) {
   return text.empty() ? text : "\nmemory more than a tenth off\n" + text;
 }
 
+// Of the two fastest, beside the figures that decide: with caches left as they are, and of several
+// executions in one graph.
+std::string print_other_times(const BenchReport& report) {
+  std::vector<std::vector<std::string>> lines = {
+      {"case", "copies", "Harpe in a graph", "library in a graph", "Harpe warm", "library warm"}};
+  for (const BenchRow& row : report.rows) {
+    const BenchEntry* const ours = row.best(false);
+    if (ours == nullptr || !ours->in_graph_us) continue;
+    const BenchEntry* const theirs = row.best(true);
+    const BenchEntry none;
+    const BenchEntry& other = theirs == nullptr ? none : *theirs;
+    lines.push_back({row.what.name, std::to_string(ours->copies),
+                     print_us_or_dash(ours->in_graph_us), print_us_or_dash(other.in_graph_us),
+                     print_us_or_dash(ours->warm_us), print_us_or_dash(other.warm_us)});
+  }
+  return lines.size() == 1 ? "" : "\nfurther figures, which decide nothing\n" + print_table(lines);
+}
+
 std::string print_summary(const BenchReport& report) {
   const std::optional<double> mean = report.geometric_mean();
   if (!mean) return "\nno case has a baseline: there are no ratios\n";
@@ -152,8 +170,8 @@ std::string print_report(const BenchRequest& request, const BenchReport& report)
   std::string text = request.suite + " on " + report.mesh + ", back end " +
                      std::string(print(request.backend.backend)) + "\n";
   if (request.backend.backend == Backend::Cuda) text += "beside " + report.libraries + "\n";
-  return text + print_rows_of(report) + print_summary(report) + print_memory_of(report) +
-         print_troubles(request, report);
+  return text + print_rows_of(report) + print_summary(report) + print_other_times(report) +
+         print_memory_of(report) + print_troubles(request, report);
 }
 
 Json number(std::optional<double> value) { return value ? Json(*value) : Json(); }
@@ -180,6 +198,9 @@ Json to_json(const BenchEntry& entry) {
   json["time_us"] = *entry.median_us;
   json["least_us"] = entry.least_us;
   json["spread"] = entry.spread;
+  if (entry.copies > 1) json["copies"] = entry.copies;
+  if (entry.warm_us) json["warm_us"] = *entry.warm_us;
+  if (entry.in_graph_us) json["in_graph_us"] = *entry.in_graph_us;
   if (entry.difference) {
     json["difference"] = *entry.difference;
     json["bound"] = entry.bound;

@@ -69,6 +69,12 @@ struct BenchEntry {
   double least_us = 0;
   double spread = 0;  // quarters of the times around the median, relative to it
   std::map<std::int64_t, double> round_us;  // the median of its turn in each round that it had one
+  // Of executions in turns, each with memory of its own; 1: one over and over.
+  std::int64_t copies = 1;
+  // Further medians, which decide nothing. Of one copy over and over, with what caches keep of it;
+  // of several executions in one graph, over their number.
+  std::optional<double> warm_us;
+  std::optional<double> in_graph_us;
   // Against the outputs of the first baseline, relative to rows' scales; none where they are too
   // large to be looked at, and for that baseline itself.
   std::optional<double> difference;

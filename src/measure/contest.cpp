@@ -21,16 +21,25 @@ namespace {
 constexpr std::int64_t kMostCompared = std::int64_t{1} << 28;  // elements of outputs
 constexpr std::string_view kTuned = "tuned";
 
+// On GPUs operands of a rank that are less are there several times, so that no execution finds any
+// in the second-level cache: four times what that holds.
+constexpr std::int64_t kColdBytes = std::int64_t{256} << 20;
+constexpr std::int64_t kMostCopies = 16;
+
 // One that takes its turns.
 struct Contender {
   BenchEntry entry;
-  std::unique_ptr<Executor> executor;                            // none: it cannot run, or no more
-  std::optional<Plan> plan;                                      // of ours
-  std::function<Checked<double>(std::int64_t)> time_arithmetic;  // of libraries
-  std::vector<double> arithmetic_us;                             // of each round
+  std::unique_ptr<Executor> executor;             // none: it cannot run, or no more
+  std::vector<std::unique_ptr<Executor>> copies;  // that take turns with it
+  std::function<Checked<std::unique_ptr<Executor>>()> make_library;  // of libraries, once more
+  std::optional<Plan> plan;                                          // of ours
+  std::function<Checked<double>(std::int64_t)> time_arithmetic;      // of libraries
+  std::vector<double> arithmetic_us;                                 // of each round
   std::vector<double> times;
-  double expected_us = 0;  // of an execution
-  bool is_warm = false;    // it has run, or cannot
+  std::vector<double> warm_us;      // of each turn of one copy
+  std::vector<double> in_graph_us;  // of each turn in one graph
+  double expected_us = 0;           // of an execution
+  bool is_warm = false;             // it has run, or cannot
   bool is_compared = false;
   bool is_short_of_memory = false;  // that others may have
   std::vector<std::int64_t> taken;  // memory, by GPU
@@ -39,11 +48,20 @@ struct Contender {
     entry.reason = render_message(diag);
     entry.code = info(diag.code).name;
     is_short_of_memory = may_be_short_of_memory(diag);
-    executor.reset();
+    drop();
   }
   void fail(const std::string& reason) {
     entry.reason = reason;
+    drop();
+  }
+  void drop() {
+    copies.clear();
     executor.reset();
+  }
+  [[nodiscard]] std::vector<Executor*> executors() const {
+    std::vector<Executor*> all = {executor.get()};
+    for (const auto& copy : copies) all.push_back(copy.get());
+    return all;
   }
 };
 
@@ -72,6 +90,19 @@ std::int64_t bytes_of_inputs(const Program& program) {
   return all + 2 * largest;
 }
 
+// Copies of a case's operands so that they are kColdBytes; the ranks have parts of them.
+std::int64_t copies_of(const Program& program, std::int64_t ranks) {
+  std::int64_t bytes = 0;
+  for (const Buffer* const buffer : buffers_of(program)) {
+    if (buffer->role != Role::In) continue;
+    std::int64_t whole = size_in_bytes(buffer->dtype);
+    for (const std::int64_t size : shape_of(program, *buffer)) whole *= size;
+    bytes += whole;
+  }
+  const std::int64_t of_rank = std::max<std::int64_t>(1, bytes / ranks);
+  return std::clamp<std::int64_t>((kColdBytes + of_rank - 1) / of_rank, 1, kMostCopies);
+}
+
 // One case, from its contenders to their times.
 class Contest {
  public:
@@ -90,6 +121,10 @@ class Contest {
     HP_TRY(program_, session_.program(subject_));
     HP_TRY(const Mesh mesh, session_.mesh(subject_));
     row_.limit = make_limit(program_, request_.suite, static_cast<double>(mesh.ranks()));
+    // A turn has one more than its iterations, and no use for more copies.
+    if (request_.backend.backend == Backend::Cuda) {
+      copies_ = std::min(copies_of(program_, mesh.ranks()), request_.iterations + 1);
+    }
     if (const auto fits = check_memory("this case", bytes_of_inputs(program_)); !fits.ok()) {
       row_.skipped = render_message(fits.error());
       return std::move(row_);
@@ -176,6 +211,10 @@ class Contest {
       }
       one.executor = std::move(made->executor);
       one.time_arithmetic = std::move(made->time_arithmetic);
+      one.make_library = [make = way.make]() -> Checked<std::unique_ptr<Executor>> {
+        HP_TRY(LibraryExecutor copy, make());
+        return std::move(copy.executor);
+      };
       give_inputs(one);
     }
   }
@@ -261,6 +300,21 @@ class Contest {
     add_taken(before, free_memory(), one.taken);
   }
 
+  // As many as fit into memory. Requires: it has run.
+  void add_copies(Contender& one) const {
+    while (one.executor && std::ssize(one.copies) + 1 < copies_) {
+      Checked<std::unique_ptr<Executor>> copy =
+          one.plan ? make_executor(*one.plan, request_.backend) : one.make_library();
+      if (!copy.ok()) return;
+      for (const auto& [name, tensor] : inputs_) {
+        if (!(*copy)->set_input(name, tensor).ok()) return;
+      }
+      const auto time = harpe::warm_up(**copy, request_.backend.wait_limit);
+      if (!time.ok()) return one.fail(render(time.error()));
+      one.copies.push_back(std::move(copy).value());
+    }
+  }
+
   [[nodiscard]] std::vector<std::int64_t> free_memory() const {
     return memory_ ? memory_() : std::vector<std::int64_t>();
   }
@@ -282,6 +336,8 @@ class Contest {
     one.expected_us = *time;
     add_taken(before, free_memory(), one.taken);
     if (one.plan && request_.backend.backend == Backend::Cuda) one.entry.memory = memory_of(one);
+    add_copies(one);
+    one.entry.copies = 1 + std::ssize(one.copies);
   }
 
   [[nodiscard]] BenchMemory memory_of(const Contender& one) const {
@@ -296,11 +352,24 @@ class Contest {
 
   void measure(Contender& one) const {
     if (!one.executor) return;
-    const auto times =
-        take_turn(*one.executor, one.expected_us, request_.iterations, request_.backend.wait_limit);
+    const std::vector<Executor*> all = one.executors();
+    const auto turn = [&](std::span<Executor* const> executors) {
+      return take_turn(executors, one.expected_us, request_.iterations,
+                       request_.backend.wait_limit);
+    };
+    const auto times = turn(all);
     if (!times.ok()) return one.fail(render(times.error()));
     one.times.insert(one.times.end(), times->begin(), times->end());
     one.entry.round_us[round_] = quantile(*times, 0.5);
+    const auto in_graph =
+        take_turn_in_graph(all, one.expected_us, request_.iterations, request_.backend.wait_limit);
+    if (!in_graph.ok()) return one.fail(render(in_graph.error()));
+    if (*in_graph) one.in_graph_us.push_back(**in_graph);
+    if (all.size() > 1) {
+      const auto warm = turn(std::span(all).first(1));
+      if (!warm.ok()) return one.fail(render(warm.error()));
+      one.warm_us.push_back(quantile(*warm, 0.5));
+    }
     if (!one.time_arithmetic) return;
     const Checked<double> alone = one.time_arithmetic(request_.iterations);
     if (!alone.ok()) return one.refuse(alone.error());
@@ -368,12 +437,14 @@ class Contest {
       one.entry.median_us = median;
       one.entry.least_us = std::ranges::min(one.times);
       one.entry.spread = (quantile(one.times, 0.75) - quantile(one.times, 0.25)) / median;
+      if (!one.warm_us.empty()) one.entry.warm_us = quantile(one.warm_us, 0.5);
+      if (!one.in_graph_us.empty()) one.entry.in_graph_us = quantile(one.in_graph_us, 0.5);
       if (!one.arithmetic_us.empty()) {
         const double alone = quantile(one.arithmetic_us, 0.5);
         row_.limit.arithmetic_us = std::min(row_.limit.arithmetic_us.value_or(alone), alone);
       }
     }
-    one.executor.reset();
+    one.drop();
   }
 
   [[nodiscard]] BenchRow finish() {
@@ -392,6 +463,7 @@ class Contest {
   Program program_;
   TensorMap inputs_;
   std::shared_ptr<const void> pinned_;  // of the inputs
+  std::int64_t copies_ = 1;             // of operands
   std::vector<Contender> all_;
   std::int64_t round_ = 0;  // of the case: those that come later for lack of memory have later ones
   std::optional<Checked<Plan>> tuned_;

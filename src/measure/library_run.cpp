@@ -98,7 +98,7 @@ class LibraryRun {
     Executor* const executor = wake(index);
     if (executor == nullptr) return {};
     const auto times =
-        take_turn(*executor, expected_us_[index], kIterationsOfTurn, request_.wait_limit);
+        take_turn({&executor, 1}, expected_us_[index], kIterationsOfTurn, request_.wait_limit);
     if (times.ok()) return *times;
     fail(index, times.error());
     return {};

@@ -232,8 +232,8 @@ class Measurement {
   [[nodiscard]] std::vector<double> turn(MeasuredContender& one) {
     Executor* const executor = wake(one);
     if (executor == nullptr) return {};
-    const auto times =
-        take_turn(*executor, one.expected_us, request_.iterations, request_.backend.wait_limit);
+    const auto times = take_turn({&executor, 1}, one.expected_us, request_.iterations,
+                                 request_.backend.wait_limit);
     if (times.ok()) return *times;
     leave(one, MeasuredAs::Faulted, render(times.error()));
     return {};

@@ -187,10 +187,23 @@ Checked<Ok> Baseline::prepare() {
   return Ok{};
 }
 
-Result<RunStats, FaultReport> Baseline::run(const RunOptions& options) {
-  if (graphs_.empty()) {
-    if (const Checked<Ok> done = prepare(); !done.ok()) return fault_of(done.error());
+Checked<Baseline::Turns> Baseline::turns_with(std::span<Executor* const> others) {
+  Turns turns = {this};
+  for (Executor* const other : others) {
+    turns.push_back(dynamic_cast<Baseline*>(other));
+    HP_CHECK(turns.back() != nullptr && turns.back()->team_ == team_,
+             "executors that take turns are alike");
   }
+  for (Baseline* const each : turns) {
+    if (each->graphs_.empty()) HP_REQUIRE_OK(each->prepare());
+  }
+  return turns;
+}
+
+Result<RunStats, FaultReport> Baseline::run_in_turns(std::span<Executor* const> others,
+                                                     const RunOptions& options) {
+  const Checked<Turns> turns = turns_with(others);
+  if (!turns.ok()) return fault_of(turns.error());
   const auto count = static_cast<std::size_t>(options.iterations);
   std::vector<std::vector<double>> milliseconds(parts_.work.size());
   const Checked<Ok> done = team_->for_all([&](Member& member) -> Checked<Ok> {
@@ -202,7 +215,8 @@ Result<RunStats, FaultReport> Baseline::run(const RunOptions& options) {
     }
     HP_REQUIRE_OK(checked(ends.front().record(member.stream)));
     for (std::size_t i = 1; i <= count; ++i) {
-      HP_REQUIRE_OK(checked(graphs_[rank].launch(member.stream)));
+      const Baseline& next = *(*turns)[(i - 1) % turns->size()];
+      HP_REQUIRE_OK(checked(next.graphs_[rank].launch(member.stream)));
       HP_REQUIRE_OK(checked(ends[i].record(member.stream)));
     }
     HP_REQUIRE_OK(checked(member.stream.synchronize()));
@@ -220,6 +234,30 @@ Result<RunStats, FaultReport> Baseline::run(const RunOptions& options) {
     stats.iterations.emplace_back(std::llround(longest * 1e6));
   }
   return stats;
+}
+
+Result<double, FaultReport> Baseline::time_in_graph(std::span<Executor* const> others,
+                                                    std::int64_t count,
+                                                    std::chrono::milliseconds /*wait_limit*/) {
+  constexpr std::int64_t kReplays = 2;
+  const Checked<Turns> turns = turns_with(others);
+  if (!turns.ok()) return fault_of(turns.error());
+  std::vector<double> times(parts_.work.size(), 0);
+  const Checked<Ok> done = team_->for_all([&](Member& member) -> Checked<Ok> {
+    std::vector<Step> steps;
+    for (std::int64_t i = 0; i < count; ++i) {
+      Baseline& next = *(*turns)[static_cast<std::size_t>(i) % turns->size()];
+      const std::vector<Step>& own = next.work(member.rank).steps;
+      steps.insert(steps.end(), own.begin(), own.end());
+    }
+    HP_TRY(const cuda::Graph chain, capture(member, steps));
+    const Step replay = [&](CUstream) { return checked(chain.launch(member.stream)); };
+    HP_REQUIRE_OK(replay(member.stream.handle()));  // waits for ranks that begin later
+    HP_TRY(times[static_cast<std::size_t>(member.rank)], time_in_a_row(member, replay, kReplays));
+    return Ok{};
+  });
+  if (!done.ok()) return fault_of(done.error());
+  return std::ranges::max(times) / static_cast<double>(count);
 }
 
 Checked<HostTensor> Baseline::output(const std::string& buffer) const {

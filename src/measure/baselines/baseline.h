@@ -10,7 +10,7 @@
 #include "exec/cuda/library/step.h"
 #include "exec/cuda/library/team.h"
 #include "exec/cuda/runtime/graph.h"
-#include "exec/executor.h"
+#include "exec/takes_turns.h"
 
 namespace harpe::library {
 
@@ -68,13 +68,20 @@ struct BaselineParts {
 
 // Bulk communication by NCCL around the libraries' kernels: a graph on every rank, replayed as ours
 // are.
-class Baseline final : public Executor {
+class Baseline final : public Executor, public TakesTurns {
  public:
   Baseline(std::shared_ptr<Team> team, BaselineParts parts)
       : team_(std::move(team)), parts_(std::move(parts)) {}
 
   [[nodiscard]] Checked<Ok> set_input(const std::string& buffer, const HostTensor& tensor) override;
-  [[nodiscard]] Result<RunStats, FaultReport> run(const RunOptions& options) override;
+  [[nodiscard]] Result<RunStats, FaultReport> run(const RunOptions& options) override {
+    return run_in_turns({}, options);
+  }
+  [[nodiscard]] Result<RunStats, FaultReport> run_in_turns(std::span<Executor* const> others,
+                                                           const RunOptions& options) override;
+  [[nodiscard]] Result<double, FaultReport> time_in_graph(
+      std::span<Executor* const> others, std::int64_t count,
+      std::chrono::milliseconds wait_limit) override;
   [[nodiscard]] Checked<HostTensor> output(const std::string& buffer) const override;
   // Without what the libraries allocate themselves.
   [[nodiscard]] std::int64_t allocated_bytes() const override;
@@ -83,6 +90,9 @@ class Baseline final : public Executor {
   [[nodiscard]] Checked<double> time_arithmetic(std::int64_t executions);
 
  private:
+  using Turns = std::vector<Baseline*>;  // this one first
+  // All of them ready to be replayed.
+  [[nodiscard]] Checked<Turns> turns_with(std::span<Executor* const> others);
   [[nodiscard]] Checked<Ok> prepare();
   [[nodiscard]] Work& work(int rank) { return *parts_.work[static_cast<std::size_t>(rank)]; }
 

@@ -1,4 +1,8 @@
+#include <array>
+#include <chrono>
+
 #include "exec/cuda/runtime/device_memory.h"
+#include "exec/takes_turns.h"
 #include "tests/gpu/executor/gpu_fixture.h"
 
 namespace harpe::test {
@@ -58,6 +62,29 @@ TEST_F(Runs, follow_each_other_ten_thousand_times) {
     EXPECT_EQ(first.data, last.data);
     expect_right(**executor, plan, kBound);
   }
+}
+
+// Outputs are poisoned before: each has run where it is right.
+TEST_F(Runs, of_several_executors_take_turns) {
+  const Plan plan = gather_gemm(2, 64, 64, 64, "f32");
+  std::array<std::unique_ptr<Executor>, 3> executors;
+  for (auto& executor : executors) {
+    auto made = make_ready(plan);
+    ASSERT_TRUE(made.ok()) << render(made.error());
+    executor = std::move(made).value();
+  }
+  const std::array others = {executors[1].get(), executors[2].get()};
+  auto& first = dynamic_cast<TakesTurns&>(*executors[0]);
+  const auto stats = first.run_in_turns(others, {.iterations = 7});
+  ASSERT_TRUE(stats.ok()) << render(stats.error());
+  EXPECT_EQ(stats->iterations.size(), 7U);
+  for (const auto& executor : executors) expect_right(*executor, plan, kBound);
+  const auto in_graph = first.time_in_graph(others, 8, std::chrono::milliseconds(10'000));
+  ASSERT_TRUE(in_graph.ok()) << render(in_graph.error());
+  EXPECT_GT(*in_graph, 0);
+  for (const auto& executor : executors) expect_right(*executor, plan, kBound);
+  ASSERT_TRUE(executors[1]->run({.iterations = 2}).ok());
+  expect_right(*executors[1], plan, kBound);
 }
 
 // From where nothing fits to where all does: each refusal is one, and leaves no memory behind.

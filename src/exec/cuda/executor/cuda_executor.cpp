@@ -8,14 +8,17 @@
 #include <utility>
 
 #include "exec/cuda/executor/checks.h"
+#include "exec/cuda/executor/executor_tools.h"
 #include "exec/cuda/executor/gpu_faults.h"
 #include "exec/cuda/executor/prepared.h"
 #include "exec/cuda/executor/rank_reports.h"
 #include "exec/cuda/executor/rank_run.h"
 #include "exec/cuda/executor/timeline.h"
 #include "exec/cuda/executor/together.h"
+#include "exec/cuda/runtime/current_device.h"
 #include "exec/cuda/target/check_tasks.h"
 #include "exec/cuda/target/launch_target.h"
+#include "exec/takes_turns.h"
 #include "launch/make_launches.h"
 #include "plan/text.h"
 #include "support/check.h"
@@ -39,7 +42,7 @@ constexpr std::chrono::minutes kToMeet{5};
 // Of these executions the last counts.
 constexpr std::int64_t kTraced = 4;
 
-class CudaExecutor final : public Executor {
+class CudaExecutor final : public Executor, public TakesTurns {
  public:
   CudaExecutor(std::unique_ptr<Prepared> prepared, std::vector<RankProgram> programs,
                std::optional<ProcessGroup> group, std::chrono::milliseconds wait_limit)
@@ -69,14 +72,14 @@ class CudaExecutor final : public Executor {
   }
 
   [[nodiscard]] Result<RunStats, FaultReport> run(const RunOptions& options) override {
-    HP_CHECK(!broken_, "an executor is not run again after a fault");
-    HP_CHECK(options.wait_limit == wait_limit_, "kernels were made for another limit of waits");
-    broken_ = true;  // until this run is over
-    std::vector<RankRun> runs(programs_.size());
-    std::optional<FaultReport> unready = all_ready(options.iterations, runs);
-    if (unready) return *std::move(unready);
-    is_captured_ = true;
-    FaultReport faults = play(runs);
+    return run_in_turns({}, options);
+  }
+
+  [[nodiscard]] Result<RunStats, FaultReport> run_in_turns(std::span<Executor* const> others,
+                                                           const RunOptions& options) override {
+    const Turns turns = turns_with(others);
+    HP_TRY(std::vector<RankRun> runs, begin(turns, options.iterations, options.wait_limit));
+    FaultReport faults = play(turns, runs);
     if (!faults.empty()) return faults;
     Checked<RunStats> stats = stats_of(runs);
     if (!stats.ok()) return not_ready(programs_.front().rank(), stats.error());
@@ -86,9 +89,28 @@ class CudaExecutor final : public Executor {
       stats->kernels = std::move(timeline.kernels);
       stats->clock_uncertainty = timeline.uncertainty;
     }
-    broken_ = false;
-    has_run_ = true;
+    end(turns);
     return std::move(stats).value();
+  }
+
+  [[nodiscard]] Result<double, FaultReport> time_in_graph(
+      std::span<Executor* const> others, std::int64_t count,
+      std::chrono::milliseconds wait_limit) override {
+    constexpr std::int64_t kReplays = 3;  // of which the first waits for ranks that begin later
+    const Turns turns = turns_with(others);
+    HP_TRY(std::vector<RankRun> runs, begin(turns, kReplays, wait_limit));
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+      Checked<cuda::Graph> chain = chain_of(turns, i, count);
+      if (!chain.ok()) return not_ready(programs_[i].rank(), chain.error());
+      runs[i].chain = std::move(chain).value();
+    }
+    FaultReport faults = play(turns, runs);
+    if (!faults.empty()) return faults;
+    const Checked<RunStats> stats = stats_of(runs);
+    if (!stats.ok()) return not_ready(programs_.front().rank(), stats.error());
+    end(turns);
+    const auto all = stats->iterations[1] + stats->iterations[2];
+    return std::chrono::duration<double, std::micro>(all).count() / static_cast<double>(2 * count);
   }
 
   [[nodiscard]] Checked<HostTensor> output(const std::string& buffer) const override {
@@ -106,7 +128,63 @@ class CudaExecutor final : public Executor {
   }
 
  private:
+  using Turns = std::vector<CudaExecutor*>;  // this one first
+
   [[nodiscard]] const Plan& plan() const { return prepared_->plan; }
+
+  [[nodiscard]] Turns turns_with(std::span<Executor* const> others) {
+    HP_CHECK(others.empty() || !group_, "executors of several processes take no turns");
+    Turns turns = {this};
+    for (Executor* const other : others) {
+      turns.push_back(dynamic_cast<CudaExecutor*>(other));
+      HP_CHECK(turns.back() != nullptr && turns.back()->programs_.size() == programs_.size(),
+               "executors that take turns are alike");
+    }
+    return turns;
+  }
+
+  // Until `end` all are broken.
+  [[nodiscard]] static Result<std::vector<RankRun>, FaultReport> begin(
+      const Turns& turns, std::int64_t iterations, std::chrono::milliseconds wait_limit) {
+    std::vector<RankRun> first;
+    for (CudaExecutor* const each : turns) {
+      HP_CHECK(!each->broken_, "an executor is not run again after a fault");
+      HP_CHECK(wait_limit == each->wait_limit_, "kernels were made for another limit of waits");
+      each->broken_ = true;
+      std::vector<RankRun> runs(each->programs_.size());
+      std::optional<FaultReport> unready = each->all_ready(iterations, runs);
+      if (unready) return *std::move(unready);
+      each->is_captured_ = true;
+      if (first.empty()) first = std::move(runs);
+    }
+    return first;
+  }
+
+  static void end(const Turns& turns) {
+    for (CudaExecutor* const each : turns) {
+      each->broken_ = false;
+      each->has_run_ = true;
+    }
+  }
+
+  // A rank's executions as one graph.
+  [[nodiscard]] Checked<cuda::Graph> chain_of(const Turns& turns, std::size_t at,
+                                              std::int64_t count) const {
+    std::vector<cuda::CapturedGraph> links;
+    const cuda::CurrentDevice current(programs_[at].device());
+    for (const CudaExecutor* const each : turns) {
+      HP_TRY(cuda::CapturedGraph link, each->programs_[at].capture_apart(wait_limit_));
+      links.push_back(std::move(link));
+    }
+    const cuda::Stream& origin = programs_[at].origin();
+    HP_TRY(cuda::GraphCapture capture, cuda::GraphCapture::begin(programs_[at].device(), origin));
+    for (std::int64_t i = 0; i < count; ++i) {
+      const auto& link = links[static_cast<std::size_t>(i) % links.size()];
+      const Result<Ok, CudaError> added = link.add_to_capture(origin.handle());
+      if (!added.ok()) return to_diag(added.error());
+    }
+    return capture.end();
+  }
 
   // All ranks, those of other processes too: nobody clears what another still reads, or waits
   // while another still prepares.
@@ -130,27 +208,38 @@ class CudaExecutor final : public Executor {
   }
 
   // Replays on all ranks at once; empty where all went well.
-  [[nodiscard]] FaultReport play(std::vector<RankRun>& runs) {
-    replay_on_all(runs);
-    return cuda::collect_gpu_faults(plan(), prepared_->blocks, prepared_->launches,
-                                    reports_of(runs));
+  [[nodiscard]] FaultReport play(const Turns& turns, std::vector<RankRun>& runs) {
+    replay_on_all(turns, runs);
+    FaultReport faults;
+    for (CudaExecutor* const each : turns) {
+      std::vector<RankRun> of_others(runs.size());  // how ranks ended is told of the first
+      FaultReport found =
+          cuda::collect_gpu_faults(each->plan(), each->prepared_->blocks, each->prepared_->launches,
+                                   each->reports_of(each == this ? runs : of_others));
+      faults.insert(faults.end(), found.begin(), found.end());
+    }
+    return faults;
   }
 
   // Where a GPU fails, or another process, nobody waits for it.
-  void replay_on_all(std::vector<RankRun>& runs) {
+  void replay_on_all(const Turns& turns, std::vector<RankRun>& runs) {
     std::atomic<bool> is_stopped = false;  // no more executions are ordered
     std::atomic<bool> is_given_up = false;
     const auto stop = [&] {
       is_stopped = true;
       if (is_given_up.exchange(true)) return;
-      for (const RankProgram& program : programs_) static_cast<void>(program.give_up());
-      prepared_->communicators.abort();
+      for (const CudaExecutor* const each : turns) {
+        for (const RankProgram& program : each->programs_) static_cast<void>(program.give_up());
+        each->prepared_->communicators.abort();
+      }
     };
     const std::jthread watch = group_ ? group_->watch(stop) : std::jthread();
     const std::jthread network = watch_network(stop);
-    const std::jthread waits = watch_waits(is_stopped);
+    const std::jthread waits = watch_waits(turns, is_stopped);
     run_in_threads(programs_.size(), [&](std::size_t i) {
-      runs[i].go(programs_[i], is_stopped);
+      std::vector<const RankProgram*> programs;
+      for (const CudaExecutor* const each : turns) programs.push_back(&each->programs_[i]);
+      runs[i].go(programs, is_stopped);
       if (runs[i].end) stop();
     });
   }
@@ -168,18 +257,21 @@ class CudaExecutor final : public Executor {
 
   // Once a wait has failed here, further executions would only run through, and NCCL's kernels,
   // which wait without a limit, are ended.
-  [[nodiscard]] std::jthread watch_waits(std::atomic<bool>& is_stopped) {
+  [[nodiscard]] static std::jthread watch_waits(const Turns& turns, std::atomic<bool>& is_stopped) {
     constexpr std::chrono::milliseconds kLook{5};
-    return start_thread([this, &is_stopped, kLook](const std::stop_token& end) {
+    return start_thread([turns, &is_stopped, kLook](const std::stop_token& end) {
       while (!end.stop_requested()) {
         std::this_thread::sleep_for(kLook);
-        const bool has_failed = std::ranges::any_of(programs_, [&](const RankProgram& program) {
-          return prepared_->peers.page(program.rank()).has_fault();
-        });
-        if (!has_failed) continue;
+        if (std::ranges::none_of(turns, &CudaExecutor::has_failed)) continue;
         is_stopped = true;
-        prepared_->communicators.abort();
+        for (const CudaExecutor* const each : turns) each->prepared_->communicators.abort();
       }
+    });
+  }
+
+  [[nodiscard]] bool has_failed() const {
+    return std::ranges::any_of(programs_, [&](const RankProgram& program) {
+      return prepared_->peers.page(program.rank()).has_fault();
     });
   }
 
@@ -188,7 +280,7 @@ class CudaExecutor final : public Executor {
     std::vector<RankRun> runs(programs_.size());
     const auto before = agreed(group_, ready_to_trace(runs));
     if (!before.ok()) return not_ready(programs_.front().rank(), before.error());
-    FaultReport faults = play(runs);
+    FaultReport faults = play({this}, runs);
     if (!faults.empty()) return faults;
     Checked<cuda::Timeline> timeline = whole(agreed(group_, timeline_since(*before)));
     if (!timeline.ok()) return not_ready(programs_.front().rank(), timeline.error());
@@ -353,67 +445,6 @@ class CudaExecutor final : public Executor {
   bool has_run_ = false;
 };
 
-// What this process runs its ranks with.
-struct Tools {
-  std::shared_ptr<const cuda::DriverApi> driver;
-  std::vector<cuda::DeviceId> gpus;
-  std::vector<cuda::Device> devices;  // these
-  cuda::Nvrtc compiler;
-
-  // What launches are planned for: the ranks of a process are alike.
-  [[nodiscard]] int multiprocessors() const {
-    int least = devices.front().facts().multiprocessors;
-    for (const cuda::Device& device : devices) {
-      least = std::min(least, device.facts().multiprocessors);
-    }
-    return least;
-  }
-};
-
-Checked<Tools> open_tools(const Plan& plan, const CudaOptions& options) {
-  std::shared_ptr<const cuda::DriverApi> driver = options.driver;
-  if (driver == nullptr) {
-    HP_TRY(driver, cuda::open_driver());
-  }
-  HP_TRY(std::vector<cuda::DeviceId> gpus, cuda::gpus_of(*driver, plan.mesh.ranks(), options));
-  std::vector<cuda::Device> devices;
-  for (const cuda::DeviceId gpu : gpus) {
-    HP_TRY(cuda::Device device, cuda::Device::open(driver, gpu));
-    devices.push_back(std::move(device));
-  }
-  HP_TRY(cuda::Nvrtc compiler, cuda::Nvrtc::open(options.nvrtc, options.cuda_folders));
-  return Tools{.driver = std::move(driver),
-               .gpus = std::move(gpus),
-               .devices = std::move(devices),
-               .compiler = std::move(compiler)};
-}
-
-Checked<cuda::Peers> peers_of(const Tools& tools, std::optional<ProcessGroup>& group,
-                              std::int64_t bytes, std::int32_t signals) {
-  if (group) {
-    return cuda::Peers::join(tools.driver,
-                             {.gpu = tools.gpus.front(), .arena_bytes = bytes, .flags = signals},
-                             group->exchange());
-  }
-  return cuda::Peers::open(tools.driver,
-                           {.gpus = tools.gpus, .arena_bytes = bytes, .flags = signals});
-}
-
-// Where NCCL does collectives, before there are inputs: they are written to.
-Checked<Ok> warm_up(Prepared& prepared, const std::vector<RankProgram>& programs) {
-  if (prepared.communicators.empty()) return Ok{};
-  const auto failure = cuda::run_together(
-      programs.size(), kToMeet,
-      [&](std::size_t at) -> Checked<Ok> {
-        const Result<Ok, CudaError> current = programs[at].device().make_current();
-        if (!current.ok()) return to_diag(current.error());
-        return programs[at].warm_up();
-      },
-      [&] { prepared.communicators.abort(); });
-  if (failure) return failure->why;
-  return Ok{};
-}
-
 }  // namespace
 
 Checked<std::unique_ptr<Executor>> make_cuda_executor(const Plan& plan,
@@ -427,7 +458,7 @@ Checked<std::unique_ptr<Executor>> make_cuda_executor(const Plan& plan,
     HP_TRY(group, ProcessGroup::meet(*options.launch, options.warn));
     HP_REQUIRE_OK(group->compare(hash_text(print_plan(plan))));
   }
-  HP_TRY(const Tools tools, agreed(group, open_tools(plan, options)));
+  HP_TRY(const cuda::ExecutorTools tools, agreed(group, cuda::open_tools(plan, options)));
   const bool shares_gpus = cuda::share_gpus(tools.gpus, options);
   cuda::DescribedTarget gpus{.multiprocessors = tools.multiprocessors(),
                              .shares_gpus = shares_gpus,
@@ -441,14 +472,14 @@ Checked<std::unique_ptr<Executor>> make_cuda_executor(const Plan& plan,
   HP_TRY(std::unique_ptr<Prepared> prepared,
          Prepared::make(plan, std::move(blocks), std::move(launches), exchanges,
                         [&](std::int64_t bytes, std::int32_t signals) {
-                          return agreed(group, peers_of(tools, group, bytes, signals));
+                          return agreed(group, cuda::peers_of(tools, group, bytes, signals));
                         }));
   cuda::add_libraries(*prepared, tools.compiler, options);
   transport::Exchange* const others = group ? &group->exchange() : nullptr;
   HP_REQUIRE_OK(agreed(group, cuda::open_network(*prepared, others, options)));
   HP_REQUIRE_OK(agreed(group, cuda::connect_collectives(*prepared, nccl, others)));
   HP_TRY(std::vector<RankProgram> programs, agreed(group, cuda::make_programs(*prepared, options)));
-  HP_REQUIRE_OK(agreed(group, warm_up(*prepared, programs)));
+  HP_REQUIRE_OK(agreed(group, cuda::warm_up_collectives(*prepared, programs, kToMeet)));
   return std::unique_ptr<Executor>(std::make_unique<CudaExecutor>(
       std::move(prepared), std::move(programs), std::move(group), options.wait_limit));
 }

@@ -72,8 +72,10 @@ class RankProgram {
   // here behind this.
   void free_streams();
   // Requires: captured; the GPU is current for the calling thread.
-  [[nodiscard]] Result<Ok, CudaError> replay() const { return graph_->launch(origin()); }
-  // The same. Requires: there is a trace.
+  [[nodiscard]] Result<Ok, CudaError> replay(const Stream& stream) const {
+    return graph_->launch(stream);
+  }
+  // The same in its own stream. Requires: there is a trace.
   [[nodiscard]] Result<Ok, CudaError> replay_traced() const { return traced_->launch(origin()); }
 
   // Replays under way wait for nothing any more: another rank has failed.

@@ -21,13 +21,19 @@ std::size_t window_of(double milliseconds) {
   return static_cast<std::size_t>(count);
 }
 
-void RankRun::go(const RankProgram& program, const std::atomic<bool>& stop) {
-  const Result<Ok, CudaError> done = replay_all(program, stop);
+void RankRun::go(std::span<const RankProgram* const> programs, const std::atomic<bool>& stop) {
+  const Result<Ok, CudaError> done = replay_all(programs, stop);
   if (!done.ok()) end = done.error();
 }
 
-Result<Ok, CudaError> RankRun::replay_all(const RankProgram& program,
+Result<Ok, CudaError> RankRun::replay(const RankProgram& program, const Stream& stream) const {
+  if (chain) return chain->launch(stream);
+  return is_traced ? program.replay_traced() : program.replay(stream);
+}
+
+Result<Ok, CudaError> RankRun::replay_all(std::span<const RankProgram* const> programs,
                                           const std::atomic<bool>& stop) {
+  const RankProgram& program = *programs.front();
   HP_REQUIRE_OK(program.device().make_current());
   const DriverApi& driver = program.device().driver();
   HP_REQUIRE_OK(ends.front().record(program.origin()));
@@ -42,7 +48,7 @@ Result<Ok, CudaError> RankRun::replay_all(const RankProgram& program,
     }
     was_stopped = stop.load();
     if (was_stopped) break;
-    HP_REQUIRE_OK(is_traced ? program.replay_traced() : program.replay());
+    HP_REQUIRE_OK(replay(*programs[(i - 1) % programs.size()], program.origin()));
     HP_REQUIRE_OK(ends[i].record(program.origin()));
   }
   return program.origin().synchronize();

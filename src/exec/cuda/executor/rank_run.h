@@ -2,6 +2,8 @@
 
 #include <atomic>
 #include <cstddef>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "exec/cuda/executor/gpu_faults.h"
@@ -13,15 +15,19 @@ namespace harpe::cuda {
 struct RankRun {
   std::vector<Event> ends;  // the start, then the end of each execution
   bool is_traced = false;
+  std::optional<Graph> chain = std::nullopt;  // of several executions, which is one then
   RankEnd end;
   bool was_stopped = false;  // before all were ordered
 
-  // Until all are over, or `stop` is set and what was ordered before is over.
-  void go(const RankProgram& program, const std::atomic<bool>& stop);
+  // The rank's programs in turns, in the first one's stream, until all are over, or `stop` is set
+  // and what was ordered before is over.
+  void go(std::span<const RankProgram* const> programs, const std::atomic<bool>& stop);
 
  private:
-  [[nodiscard]] Result<Ok, CudaError> replay_all(const RankProgram& program,
+  [[nodiscard]] Result<Ok, CudaError> replay_all(std::span<const RankProgram* const> programs,
                                                  const std::atomic<bool>& stop);
+  [[nodiscard]] Result<Ok, CudaError> replay(const RankProgram& program,
+                                             const Stream& stream) const;
 };
 
 // How many executions of so many milliseconds are ordered before the host waits for earlier ones;

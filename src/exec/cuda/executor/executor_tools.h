@@ -1,0 +1,49 @@
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "exec/cuda/executor/cuda_executor.h"
+#include "exec/cuda/executor/prepared.h"
+#include "exec/cuda/executor/rank_program.h"
+#include "exec/cuda/jit/nvrtc.h"
+#include "exec/cuda/runtime/device.h"
+#include "exec/cuda/signals/peers.h"
+#include "exec/processes/process_group.h"
+#include "plan/plan.h"
+
+namespace harpe::cuda {
+
+// What a process runs its ranks with.
+struct ExecutorTools {
+  std::shared_ptr<const DriverApi> driver;
+  std::vector<DeviceId> gpus;
+  std::vector<Device> devices;  // these
+  Nvrtc compiler;
+
+  // What launches are planned for: the ranks of a process are alike.
+  [[nodiscard]] int multiprocessors() const {
+    int least = devices.front().facts().multiprocessors;
+    for (const Device& device : devices) least = std::min(least, device.facts().multiprocessors);
+    return least;
+  }
+};
+
+// Errors: open_driver's, gpus_of's, Device::open's, Nvrtc::open's.
+[[nodiscard]] Checked<ExecutorTools> open_tools(const Plan& plan, const CudaOptions& options);
+
+// Arenas and signals of all ranks. Errors: those of Peers::join with a group, else of Peers::open.
+[[nodiscard]] Checked<Peers> peers_of(const ExecutorTools& tools,
+                                      std::optional<processes::ProcessGroup>& group,
+                                      std::int64_t bytes, std::int32_t signals);
+
+// Where NCCL does collectives, before there are inputs: they are written to. Errors: G005.
+[[nodiscard]] Checked<Ok> warm_up_collectives(Prepared& prepared,
+                                              const std::vector<RankProgram>& programs,
+                                              std::chrono::milliseconds limit);
+
+}  // namespace harpe::cuda
