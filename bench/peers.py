@@ -6,6 +6,8 @@ reference, times are medians of replayed graphs where a way can be captured. Not
 ways whose packages are not here are listed with the reason. A JSON line each goes to --out.
 
 `--merge` puts such lines and what `harpe bench --json` wrote into one table.
+`--interleave N` runs `harpe bench` too: of each case N times Harpe and then the peers, so that
+clocks and temperature are the same for both; ratios are those of neighbours.
 """
 import argparse
 import json
@@ -13,6 +15,7 @@ import os
 import pathlib
 import signal
 import socket
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -164,7 +167,70 @@ def measure(options, jobs, out):
     return [json.loads(line) for line in text.splitlines()]
 
 
+def bench_once(options, suite, case):
+    """What `harpe bench` says of one case in its share of the rounds."""
+    rounds = max(1, options.rounds // options.interleave)
+    words = [options.harpe, "bench", suite, *case["parameters"], "--backend=cuda",
+             f"--ranks={options.gpus}", f"--rounds={rounds}", f"--iters={options.iters}",
+             "--json", "-"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    line = {"schema": SCHEMA, "kind": "harpe", "suite": suite, "case": case["case"],
+            "ranks": options.gpus}
+    try:
+        found = json.loads(done.stdout)["cases"][0]
+        return {**line, **{name: found[name]
+                           for name in ("schedule", "ours_us", "baseline", "baseline_us")}}
+    except (ValueError, LookupError):
+        return {**line, "reason": done.stderr.strip()[-200:] or f"it ended with {done.returncode}"}
+
+
+def measure_in_turns(options):
+    """Case by case, Harpe and peers after one another, `interleave` times: all lines, in order."""
+    lines = []
+    shares = argparse.Namespace(**vars(options))
+    shares.rounds = max(1, options.rounds // options.interleave)
+    end = time.monotonic() + options.budget
+    for suite in options.suites:
+        for case in cases_of(options, suite):
+            jobs = [job for job in jobs_of(options)
+                    if (job["suite"], job["case"]) == (suite, case["case"])]
+            for turn in range(options.interleave):
+                if time.monotonic() > end:
+                    say("the time was over")
+                    return lines
+                say(f"{suite} {case['case']}: turn {turn + 1} of {options.interleave}")
+                ours = {**bench_once(options, suite, case), "turn": turn}
+                with open(options.out, "a", encoding="utf-8") as file:
+                    file.write(json.dumps(ours) + "\n")
+                shares.budget = max(1.0, end - time.monotonic())
+                peers = measure(shares, jobs, options.out)
+                lines += [ours, *({**line, "turn": turn} for line in peers)]
+    return lines
+
+
 # Tables.
+
+def turn_lines(lines):
+    """A line per case and peer of interleaved turns: medians, and how much longer than Harpe the
+    peer takes in the same turn, with the least and the most."""
+    table = [["case", "GPUs", "Harpe", "peer", "its time", "its time / Harpe's", "turns"]]
+    ours = {(line["suite"], line["ranks"], line["case"], line["turn"]): line["ours_us"]
+            for line in lines if line["kind"] == "harpe" and line.get("ours_us")}
+    groups = {}
+    for line in lines:
+        key = (line["suite"], line["ranks"], line["case"])
+        mine = ours.get((*key, line["turn"]))
+        if line["kind"] == "peer" and is_right(line) and mine:
+            groups.setdefault((*key, line["peer"]), []).append((mine, line["time_us"]))
+    for (suite, ranks, case, peer), pairs in groups.items():
+        ratios = [theirs / mine for mine, theirs in pairs]
+        table.append([f"{suite} {case}", str(ranks),
+                      tables.print_us(statistics.median(mine for mine, _ in pairs)), peer,
+                      tables.print_us(statistics.median(theirs for _, theirs in pairs)),
+                      f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})",
+                      str(len(pairs))])
+    return table
+
 
 def read_peers(paths):
     """Lines of peers in files; the last of a way and case counts, one with a time before one
@@ -252,6 +318,8 @@ def parse(words):
     parser.add_argument("--ways", metavar="NAME,...", help=", ".join(WAYS))
     parser.add_argument("--rounds", type=int, default=9, help="medians are of so many turns")
     parser.add_argument("--iters", type=int, default=10, help="executions of a turn, back to back")
+    parser.add_argument("--interleave", type=int, metavar="N",
+                        help="`harpe bench` and the peers in N turns of each case")
     parser.add_argument("--budget", type=float, default=540, metavar="SECONDS")
     parser.add_argument("--patience", type=float, default=120, metavar="SECONDS",
                         help="a way that does nothing for so long is left out")
@@ -279,9 +347,19 @@ def main(words):
                 for row in tables.rows_of(document)]
         show(tables.merge(rows), read_peers(lines), options.markdown)
         return 0
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    if options.interleave:
+        lines = measure_in_turns(options)
+        draw = tables.print_markdown if options.markdown else tables.print_table
+        print(draw(turn_lines(lines)), end="")
+        print(print_reasons([line for line in lines if line["kind"] == "peer"]), end="")
+        for line in lines:
+            if line["kind"] == "harpe" and "reason" in line:
+                print(f"  harpe bench, {line['suite']} {line['case']}: {line['reason']}")
+        wrong = [line for line in lines if "time_us" in line and not is_right(line)]
+        return 1 if wrong or len(turn_lines(lines)) == 1 else 0
     jobs = jobs_of(options)
     say(f"{len(jobs)} measurements on {options.gpus} GPUs")
-    options.out.parent.mkdir(parents=True, exist_ok=True)
     peers = measure(options, jobs, options.out)
     rows = [row for document in tables.read_documents(options.like or [], "bench")
             for row in tables.rows_of(document)]

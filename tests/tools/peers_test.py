@@ -41,6 +41,20 @@ for place, job in list(enumerate(json.loads((folder / "jobs.json").read_text()))
             lines.write(json.dumps(line) + "\\n")
 """
 
+# In place of the binary: Harpe takes 80 us, then 40, and then it cannot.
+HARPE = """#!/usr/bin/env python3
+import json, pathlib, sys
+assert sys.argv[1:3] == ["bench", "ag_gemm"] and "--rounds=3" in sys.argv
+assert "m=512" in sys.argv and "--ranks=2" in sys.argv
+turns = pathlib.Path(__file__).with_suffix(".turns")
+turns.write_text(turns.read_text() + "." if turns.exists() else ".")
+turn = len(turns.read_text())
+if turn > 2:
+    sys.exit("error: no more")
+print(json.dumps({"cases": [{"schedule": "push", "ours_us": 160 / 2 ** turn, "baseline": "NCCL",
+                             "baseline_us": 90}]}))
+"""
+
 
 class Peers(unittest.TestCase):
     def setUp(self):
@@ -71,6 +85,19 @@ class Peers(unittest.TestCase):
                           ("gemm_rs", "llama70b_ffn2 512x8192x28672", "torch_async_tp")])
         self.assertEqual(lines[0]["parameters"], ["m=512", "n=10240", "k=8192"])
         self.assertIn("flashinfer: kernels of one GPU", out)
+
+    def test_harpe_and_peers_take_turns_at_each_case(self):
+        harpe = self.folder / "harpe"
+        harpe.write_text(HARPE, encoding="utf-8")
+        harpe.chmod(0o755)
+        status, out, lines = self.measure("ag_gemm", "--cases", "qkv 512x", "--ways", "nccl",
+                                          "--harpe", str(harpe), "--rounds", "9",
+                                          "--interleave", "3")
+        self.assertEqual(status, 0)
+        self.assertEqual([line["kind"] for line in lines], ["harpe", "peer"] * 3)
+        self.assertEqual([line.get("ours_us") for line in lines[::2]], [80, 40, None])
+        self.assertIn("1.88 (1.25 to 2.50)  2", out)
+        self.assertIn("error: no more", out)
 
     def test_a_way_that_hangs_or_ends_is_told_and_the_others_go_on(self):
         hangs, ends = ("llama70b_o 512x8192x8192", "nccl"), ("llama70b_o 2048x8192x8192",
