@@ -32,14 +32,19 @@ int rows_of_box(std::int64_t rows, const GemmConfig& config) {
   return std::min(config.tile_m, device::box_rows(static_cast<int>(rows)));
 }
 
+// The same of a panel's last tile.
+int rows_of_rest(std::int64_t rows, const GemmConfig& config) {
+  const std::int64_t rest = rows % config.tile_m;
+  return rows_of_box(rest == 0 ? rows : rest, config);
+}
+
 Checked<device::TensorMap> map_a(const DriverApi& driver, const GemmSpec& spec,
-                                 const GemmPieceSpec& piece, std::int64_t rows,
-                                 const GemmConfig& config) {
+                                 const GemmPieceSpec& piece, std::int64_t rows, int box_rows) {
   return encode_map(driver, {.address = piece.a,
                              .element = spec.in,
                              .sizes = {piece.k_count, rows},
                              .strides = {1, piece.stride},
-                             .box = {GemmConfig::kTileK, rows_of_box(rows, config)}});
+                             .box = {GemmConfig::kTileK, box_rows}});
 }
 
 Checked<device::TensorMap> map_b(const DriverApi& driver, const GemmSpec& spec,
@@ -84,11 +89,15 @@ Checked<Ok> add_panel(const DriverApi& driver, const GemmSpec& spec, const GemmP
   }
   for (const GemmPieceSpec& piece : from.pieces) {
     GemmPiece to{};
-    HP_TRY(to.map, map_a(driver, spec, piece, from.rows, config));
+    const int box_rows = rows_of_box(from.rows, config);
+    const int rest_rows = rows_of_rest(from.rows, config);
+    HP_TRY(to.map, map_a(driver, spec, piece, from.rows, box_rows));
+    HP_TRY(to.rest, map_a(driver, spec, piece, from.rows, rest_rows));
     to.ready = piece.ready;
     to.k_begin = static_cast<std::int32_t>(piece.k_begin);
     to.k_count = static_cast<std::int32_t>(piece.k_count);
-    to.a_bytes = rows_of_box(from.rows, config) * GemmConfig::kTileK * 2;
+    to.a_bytes = box_rows * GemmConfig::kTileK * 2;
+    to.rest_bytes = rest_rows * GemmConfig::kTileK * 2;
     panel.k_blocks += device::ceil_div(to.k_count, GemmConfig::kTileK);
     if (to.ready.flag != nullptr) ++tables.waits;
     tables.pieces.push_back(to);

@@ -72,6 +72,19 @@ HP_DEVICE bool reads_b_ahead(const GemmArgs& args) {
   return !kConfig.groups && args.b_is_fixed != 0 && args.waits == 0;
 }
 
+// Whether the walk's tile has less of the panel's rows than a box.
+template <GemmConfig kConfig>
+HP_DEVICE bool has_rest(const GemmWalk<kConfig>& walk, const GemmPiece& from) {
+  return from.is_addend == 0 && walk.row() + kConfig.tile_m > walk.panel().rows;
+}
+
+// Bytes of a stage of the walk's tile.
+template <GemmConfig kConfig>
+HP_DEVICE std::uint32_t bytes_of_stage(const GemmWalk<kConfig>& walk, const GemmPiece& from) {
+  const int a_bytes = has_rest(walk, from) ? from.rest_bytes : from.a_bytes;
+  return static_cast<std::uint32_t>(kConfig.b_bytes() + a_bytes);
+}
+
 // B of as many blocks as there are stages; how many these are.
 template <GemmConfig kConfig>
 HP_DEVICE int load_b_ahead(const GemmArgs& args, const GemmShared<kConfig>& shared,
@@ -81,8 +94,8 @@ HP_DEVICE int load_b_ahead(const GemmArgs& args, const GemmShared<kConfig>& shar
   if (!walk.valid()) return 0;
   for_each_piece(args, walk, [&](const GemmPiece& from, int, int first, int last) {
     if (from.is_addend != 0) return;
+    const std::uint32_t bytes = bytes_of_stage(walk, from);
     for (int block = first; block < last && ahead < kConfig.stages; ++block, ring.advance()) {
-      const auto bytes = static_cast<std::uint32_t>(kConfig.b_bytes() + from.a_bytes);
       arrive_expecting(&shared.control().filled[ring.slot], bytes);
       load_b<kConfig>(&args.b, shared, ring.slot, walk.column(),
                       from.k_begin + block * GemmConfig::kTileK);
@@ -111,7 +124,8 @@ HP_DEVICE void load_stages(const GemmArgs& args, const GemmShared<kConfig>& shar
   for (; walk.valid(); walk.next()) {
     for_each_piece(args, walk, [&](const GemmPiece& from, int, int first, int last) {
       const int k_begin = from.k_begin;
-      const auto bytes = static_cast<std::uint32_t>(kConfig.b_bytes() + from.a_bytes);
+      const std::uint32_t bytes = bytes_of_stage(walk, from);
+      const TensorMap* const rows = has_rest(walk, from) ? &from.rest : &from.map;
       if (from.ready.flag != nullptr) ++needed;
       for (int block = first; block < last; ++block, ring.advance()) {
         const int k = block * GemmConfig::kTileK;
@@ -139,7 +153,7 @@ HP_DEVICE void load_stages(const GemmArgs& args, const GemmShared<kConfig>& shar
         if (is_addend) {
           load_addend<kConfig>(args, shared, walk, &from.map, ring.slot, k);
         } else {
-          load_tile(shared.a(ring.slot), &from.map, &control.filled[ring.slot], k, walk.row());
+          load_tile(shared.a(ring.slot), rows, &control.filled[ring.slot], k, walk.row());
         }
       }
     });

@@ -22,16 +22,18 @@ namespace harpe::device {
 // Columns [k_begin, k_begin + k_count) of a panel's A, at an address of their own.
 // Or, as an addend, X of C's shape: rows of it are B, where A is the identity.
 struct GemmPiece {
-  TensorMap map;  // A: k_count x rows, box 64 x GemmConfig::tile_m or the panel's rows as a
-                  // multiple of 8, the fewer: rows that are not there take as long as others and
-                  // more. X: n x rows, boxes as of B
+  TensorMap map;   // A: k_count x rows, box 64 x GemmConfig::tile_m or the panel's rows as a
+                   // multiple of 8, the fewer: rows that are not there take as long as others and
+                   // more. X: n x rows, boxes as of B
+  TensorMap rest;  // A where a tile has less of the panel's rows: box 64 x what the last tile has
   FlagWait ready;
   std::int32_t k_begin;  // a multiple of 64, in B
   std::int32_t k_count;  // a multiple of 64 but for the last of B; of an addend a cluster's rows
   std::int32_t is_addend;
-  std::int32_t a_bytes;  // of a stage: a box of A, or of an addend's identity
-  const void* address;   // of few rows' addends, which have no map
-  std::int64_t stride;   // elements from row to row
+  std::int32_t a_bytes;     // of a stage: a box of A, or of an addend's identity
+  std::int32_t rest_bytes;  // the same of `rest`
+  const void* address;      // of few rows' addends, which have no map
+  std::int64_t stride;      // elements from row to row
 };
 
 struct GemmPanel {
