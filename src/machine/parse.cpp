@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <set>
 
 #include "machine/lines.h"
 
@@ -133,7 +134,8 @@ Checked<Item> parse_item(Cursor& cursor) {
 struct Draft {
   Machine machine;
   bool has_processor = false;
-  std::vector<std::string> written;  // names of its own lines
+  std::set<std::string> inherited;  // names of lines
+  std::set<std::string> written;    // ... of its own
 };
 
 // Its own line in the place of an inherited one of that name, or after the others.
@@ -142,13 +144,13 @@ Checked<Ok> add_item(Cursor& cursor, Draft& draft, std::vector<Item>& items) {
   const Token subject = cursor.take();
   HP_TRY(Item item, parse_item<Item>(cursor));
   const std::string name = line_of(item).name();
-  if (std::ranges::find(draft.written, name) != draft.written.end()) {
+  if (!draft.written.insert(name).second) {
     return cursor.locate(
         make_diag(DiagCode::M112, {{"machine", draft.machine.name}, {"line", name}}), subject);
   }
-  draft.written.push_back(name);
   const auto is_same = [&](Item& other) { return line_of(other).name() == name; };
-  const auto inherited = std::ranges::find_if(items, is_same);
+  const auto inherited =
+      draft.inherited.contains(name) ? std::ranges::find_if(items, is_same) : items.end();
   if (inherited == items.end()) {
     items.push_back(std::move(item));
   } else {
@@ -203,7 +205,10 @@ Checked<Ok> inherit(Cursor& cursor, Draft& draft) {
   }
   HP_TRY(Machine inherited, parse_machine(preset->text, like + ".machine"));
   inherited.name = draft.machine.name;
-  for (const Line& line : lines_of(inherited)) line.from->of = like;
+  for (const Line& line : lines_of(inherited)) {
+    line.from->of = like;
+    draft.inherited.insert(line.name());
+  }
   inherited.summary.clear();
   inherited.errors.clear();
   draft.machine = std::move(inherited);
