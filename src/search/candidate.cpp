@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "machine/rates.h"
+#include "search/regions.h"
 
 namespace harpe {
 namespace {
@@ -128,6 +129,19 @@ int slots_of(const Problem& problem, const Candidate& candidate, const Candidate
   const bool fetched = at.way[static_cast<std::size_t>(move.group)] == Way::Direct &&
                        !group_of(problem, move.group).written;
   return fetched ? 3 : 2;
+}
+
+bool keeps_sums(const Problem& problem, const Candidate& skeleton) {
+  const auto in_all_results = [&](int axis) {
+    return std::ranges::all_of(problem.groups, [&](const SearchGroup& group) {
+      return !group.written || is_indexed(group, axis);
+    });
+  };
+  for (int part = 0; part < skeleton.parts; ++part) {
+    if (!in_all_results(part_of(skeleton, part).par)) return false;
+  }
+  return std::ranges::all_of(loops_of(problem, skeleton),
+                             [&](const CandidateLoop& loop) { return in_all_results(loop.axis); });
 }
 
 }  // namespace harpe

@@ -69,6 +69,8 @@ struct CandidateLoop {
 };
 [[nodiscard]] std::vector<CandidateLoop> loops_of(const Problem& problem,
                                                   const Candidate& candidate);
+// Whether every sum stays in one place, where it is folded as the program says.
+[[nodiscard]] bool keeps_sums(const Problem& problem, const Candidate& skeleton);
 
 // One crossing: of a group, at a part, under the first `depth` loops. In the order of a form's
 // text.

@@ -1,6 +1,7 @@
 #include "search/search.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <set>
 
@@ -53,6 +54,10 @@ struct Kept {
   Picoseconds bound;
   std::int64_t order = 0;  // of enumeration: breaks ties
 };
+
+bool is_as_good(Picoseconds time, Picoseconds other) {
+  return std::abs((time - other).value) <= other.value / 1000 * kGap;
+}
 
 bool comes_first(const Kept& a, const Kept& b) {
   if (a.outline.time != b.outline.time) return a.outline.time < b.outline.time;
@@ -139,22 +144,6 @@ class Searcher {
     return lowers ? std::move(fitted.form) : form;
   }
 
-  // A sum that stays in one place is folded as the program says.
-  [[nodiscard]] bool is_allowed(const Problem& problem, const Candidate& skeleton) const {
-    if (options_.numerics != NumericsClass::Exact) return true;
-    const auto in_all_results = [&](int axis) {
-      return std::ranges::all_of(problem.groups, [&](const SearchGroup& group) {
-        return !group.written || is_indexed(group, axis);
-      });
-    };
-    for (int part = 0; part < skeleton.parts; ++part) {
-      if (!in_all_results(skeleton.part[static_cast<std::size_t>(part)].par)) return false;
-    }
-    return std::ranges::all_of(loops_of(problem, skeleton), [&](const CandidateLoop& loop) {
-      return in_all_results(loop.axis);
-    });
-  }
-
   void add_baselines() {
     if (options_.family.empty()) return;
     if (!pool_.simulates()) return add_large_baselines();
@@ -213,7 +202,8 @@ class Searcher {
           problem,
           {.contract = options_.contract, .cuts = cuts, .layout = options_.constraints.layout});
       std::erase_if(skeletons, [&](const Candidate& one) {
-        return (cuts > 0 && one.parts < axes + cuts) || !is_allowed(problem, one);
+        return (cuts > 0 && one.parts < axes + cuts) ||
+               (options_.numerics == NumericsClass::Exact && !keeps_sums(problem, one));
       });
       walk(problem, skeletons);
       if (is_over() || axes + cuts >= kMostParts) return;
@@ -335,13 +325,27 @@ class Searcher {
     if (!options_.exhaustive) shrink();
     const std::int64_t most = simulations();
     std::int64_t done = 0;
+    const Kept* last = nullptr;  // that was simulated
+    Picoseconds last_time;
+    bool is_settled = false;  // two of its outline take the same: so will the others
     for (const Kept& one : kept_) {
       if (done >= most || (pool_.simulates() && may_end())) break;
       const bool slow =
           one.outline.time.value / (100 + kCandidateMargin) > pool_.best_time().value / 100;
       if ((slow || one.bound >= pool_.best_time()) && !options_.exhaustive) continue;
+      const bool is_alike = last != nullptr && is_as_good(one.outline.time, last->outline.time);
+      if (is_alike && is_settled && !options_.exhaustive) {
+        ++done;
+        continue;
+      }
       show("simulating", done, std::min(most, static_cast<std::int64_t>(kept_.size())));
+      const std::size_t before = pool_.evaluated().size();
       if (add(one, problem)) ++done;
+      if (pool_.evaluated().size() == before) continue;
+      const Picoseconds time = pool_.evaluated().back().time();
+      is_settled = is_alike && is_as_good(time, last_time);
+      last = &one;
+      last_time = time;
     }
   }
 
