@@ -7,6 +7,7 @@
 #include "cli/report.h"
 #include "cli/request.h"
 #include "cli/verbs.h"
+#include "compile/launches.h"
 #include "compile/simulation.h"
 #include "compile/tune.h"
 #include "io/files.h"
@@ -139,7 +140,7 @@ Checked<int> simulate_plan(const CommandLine& line, Session& session) {
   show_progress("verifying");
   HP_REQUIRE_OK(certify(plan, level_for(plan)));
   show_progress("simulating");
-  HP_TRY(const Simulation simulation, simulate(plan, machine, options));
+  HP_TRY(const Simulation simulation, simulate(plan, launches_on(plan, machine), machine, options));
   if (const auto trace = line.value("trace")) {
     HP_REQUIRE_OK(write_trace(*trace, plan, simulation));
     announce(*trace);

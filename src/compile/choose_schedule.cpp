@@ -1,6 +1,7 @@
 #include "compile/choose_schedule.h"
 
 #include "compile/check_form.h"
+#include "compile/launches.h"
 #include "compile/machines.h"
 #include "compile/plan_cache.h"
 #include "compile/read_constraints.h"
@@ -20,6 +21,7 @@ Checked<AutoForm> search_for(const Program& program, const Mesh& mesh, const Mac
                              const Request& request, const Constraints& constraints,
                              const Warn& warn) {
   SearchOptions options;
+  options.make_launches = [&](const Plan& plan) { return launches_on(plan, machine); };
   options.family = schedule_family(program);
   options.top = 2;  // the best, and how far the next one is
   options.constraints = constraints;

@@ -20,6 +20,9 @@ std::vector<std::string> launch_pass_names() {
 
 namespace {
 
+// Kernels leave up to eight multiprocessors to others, and need more than those.
+constexpr std::int64_t kLeastOfGpu = 16;
+
 // The launch plan reads back, and it is proved.
 void check_launches(const Plan& plan, const Blocks& blocks, const launch::LaunchPlan& launches) {
   const std::string text = launch::print_launches(plan, blocks, launches);
@@ -61,6 +64,18 @@ std::string explain_task(const launch::Draft& draft, TaskId task) {
 Checked<launch::LaunchPlan> make_gpu_launches(const Plan& plan) {
   HP_TRY(const Blocks blocks, Blocks::make(plan.program, plan.mesh, plan.form));
   return launch::make_launches(plan, blocks, cuda::LaunchTarget({}));
+}
+
+launch::LaunchPlan launches_on(const Plan& plan, const Machine& machine,
+                               CollectiveEngine collectives) {
+  const bool fits = static_cast<double>(arena_bytes(plan)) <= machine.processor.memory_bytes;
+  if (machine.processor.sms < kLeastOfGpu || !fits) return {};
+  const Checked<Blocks> blocks = Blocks::make(plan.program, plan.mesh, plan.form);
+  HP_CHECK(blocks.ok(), "a plan's form fits its program");
+  const auto sms = static_cast<int>(machine.processor.sms);
+  Checked<launch::LaunchPlan> made = launch::make_launches(
+      plan, *blocks, cuda::LaunchTarget({.multiprocessors = sms, .collectives = collectives}));
+  return made.ok() ? *std::move(made) : launch::LaunchPlan();
 }
 
 Checked<std::string> show_launches(const Plan& plan, const launch::Target& target, bool paranoid) {

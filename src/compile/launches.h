@@ -4,7 +4,9 @@
 #include <string_view>
 #include <vector>
 
+#include "exec/collective_use.h"
 #include "launch/target.h"
+#include "machine/machine.h"
 #include "plan/launch_plan.h"
 #include "plan/plan.h"
 #include "support/diag.h"
@@ -15,6 +17,13 @@ namespace harpe {
 // Requires: a verified plan. Errors: what GPUs cannot do.
 
 [[nodiscard]] Checked<launch::LaunchPlan> make_gpu_launches(const Plan& plan);
+
+// What a machine's ranks launch for a plan, as it is simulated: processors of many multiprocessors
+// what H200s would. Without launches, so that each task is launched by itself, where processors
+// are not GPUs or do not hold the plan, and where GPUs have no kernel for a task. Requires: a
+// verified plan.
+[[nodiscard]] launch::LaunchPlan launches_on(const Plan& plan, const Machine& machine,
+                                             CollectiveEngine collectives = CollectiveEngine::Auto);
 
 // The text of what a target launches. `paranoid`: it is read back and proved.
 [[nodiscard]] Checked<std::string> show_launches(const Plan& plan, const launch::Target& target,

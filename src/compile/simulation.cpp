@@ -5,6 +5,7 @@
 
 #include "compile/catalogue.h"
 #include "compile/certify.h"
+#include "compile/launches.h"
 #include "compile/machines.h"
 #include "compile/target.h"
 #include "ir/text.h"
@@ -81,7 +82,7 @@ Checked<Machine> machine_of(Session& session, const Request& request,
 }
 
 Checked<TaxRow> tax_row(const FittedPlan& fitted, const Machine& machine, Launch launch) {
-  HP_TRY(const Taxes taxes, tax(fitted.plan, machine, launch));
+  HP_TRY(const Taxes taxes, tax(fitted.plan, launches_on(fitted.plan, machine), machine, launch));
   return TaxRow{.schedule = fitted.plan.form.name,
                 .taxes = taxes,
                 .bound = name_of(machine, taxes.bound),

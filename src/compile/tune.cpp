@@ -5,6 +5,7 @@
 
 #include "compile/certify.h"
 #include "compile/check_form.h"
+#include "compile/launches.h"
 #include "compile/machines.h"
 #include "compile/plan_cache.h"
 #include "compile/plan_file.h"
@@ -20,12 +21,12 @@ namespace {
 
 constexpr std::size_t kMostPathsCompared = 12;
 
-std::optional<PathSums> path_of(const Program& program, const Mesh& mesh, const Machine& machine,
-                                const Evaluated& one) {
+std::optional<PathSums> path_of(const Tuned& tuned, const Evaluated& one) {
   if (!one.simulated) return std::nullopt;
-  const Checked<Plan> plan = lower(program, mesh, one.form);
+  const Checked<Plan> plan = lower(tuned.program, tuned.mesh, one.form);
   if (!plan.ok()) return std::nullopt;
-  const Checked<Simulation> simulation = simulate(*plan, machine);
+  const Checked<Simulation> simulation =
+      simulate(*plan, launches_on(*plan, tuned.machine), tuned.machine);
   if (!simulation.ok()) return std::nullopt;
   return sum_path(*simulation);
 }
@@ -49,12 +50,11 @@ SearchComparison compare(const Evaluated& other, const PathSums& best, const Pat
 void add_comparisons(Tuned& tuned) {
   // On many ranks their times alone: nothing is lowered twice.
   if (tuned.result.baselines.empty() || tuned.mesh.ranks() > kFullRanks) return;
-  const std::optional<PathSums> best =
-      path_of(tuned.program, tuned.mesh, tuned.machine, tuned.result.top.front());
+  const std::optional<PathSums> best = path_of(tuned, tuned.result.top.front());
   if (!best) return;
   for (const Evaluated& named : tuned.result.baselines) {
     if (tuned.comparisons.size() == kMostPathsCompared) return;
-    const auto its = path_of(tuned.program, tuned.mesh, tuned.machine, named);
+    const auto its = path_of(tuned, named);
     if (its) tuned.comparisons.push_back(compare(named, *best, *its));
   }
 }
@@ -154,6 +154,7 @@ Checked<Tuned> tune(Session& session, const TuneRequest& request) {
   options.constraints = tuned.constraints;
   if ((request.try_out || request.verifies_all) && options.budget) *options.budget /= 2;
   const std::optional<Known> known = begin_with_known(session, request.subject, options, tuned);
+  options.make_launches = [&](const Plan& plan) { return launches_on(plan, tuned.machine); };
   std::optional<Certificate> last_proved;
   options.prove = [&](const Plan& plan, const TimeLimit& limit) -> Checked<Ok> {
     HP_TRY(last_proved, prove(plan, limit));

@@ -1,6 +1,7 @@
 #include <chrono>
 #include <utility>
 
+#include "compile/launches.h"
 #include "compile/simulation.h"
 #include "compile/tune.h"
 #include "harpe/plan.h"
@@ -139,7 +140,8 @@ Checked<Simulation> simulate(const Plan& plan, const std::string& machine,
     HP_TRY(const Machine found, library::machine_of(plan.state(), machine));
     HP_TRY(const harpe::SimulateOptions asked,
            library::to_internal(options, simulated.mesh.ranks()));
-    HP_TRY(const harpe::Simulation made, harpe::simulate(simulated, found, asked));
+    HP_TRY(const harpe::Simulation made,
+           harpe::simulate(simulated, launches_on(simulated, found), found, asked));
     return Simulation{.prediction = library::to_prediction(found, simulated.program.name, made),
                       .trace = options.trace ? print_trace(simulated, made) : ""};
   });

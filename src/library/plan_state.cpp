@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "compile/certify.h"
+#include "compile/launches.h"
 #include "compile/simulation.h"
 #include "compile/summary.h"
 #include "compile/tune.h"
@@ -64,7 +65,8 @@ harpe::Checked<v1::Plan> make_plan(PlanParts parts, Call& call) {
   const auto state = std::make_shared<v1::Plan::State>();
   if (parts.machine) {
     HP_REQUIRE_OK(call.begin("simulating"));
-    HP_TRY(const Simulation simulation, harpe::simulate(parts.plan, *parts.machine));
+    HP_TRY(const Simulation simulation,
+           harpe::simulate(parts.plan, launches_on(parts.plan, *parts.machine), *parts.machine));
     state->predicted = to_prediction(*parts.machine, parts.plan.program.name, simulation);
   }
   state->facts = to_facts(summarise(parts.plan), parts.plan);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "compile/launches.h"
 #include "compile/library_operators.h"
 #include "compile/machines.h"
 #include "compile/read_constraints.h"
@@ -254,7 +255,7 @@ std::optional<LibraryPrice> price_beside(Session& session, const Request& subjec
   }
   const Checked<Machine> machine = machine_for(subject.machine, plan.mesh);
   if (!machine.ok() || !check_fits(plan, *machine).ok()) return std::nullopt;
-  const Checked<Simulation> simulated = simulate(plan, *machine);
+  const Checked<Simulation> simulated = simulate(plan, launches_on(plan, *machine), *machine);
   if (!simulated.ok()) return std::nullopt;
   return price_libraries(plan.program, subject.parameters, plan.mesh, *machine, simulated->total);
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "compile/certify.h"
+#include "compile/launches.h"
 #include "measure/bench_inputs.h"
 #include "measure/timeline_taxes.h"
 #include "sim/critical_path.h"
@@ -44,7 +45,8 @@ TaxMaker taxes_on_gpus(Session& session, const TaxRunRequest& request) {
       row.fault = ran.error();
       return row;
     }
-    HP_TRY(const Taxes predicted, tax(fitted.plan, machine, Launch::Graph));
+    HP_TRY(const Taxes predicted,
+           tax(fitted.plan, launches_on(fitted.plan, machine), machine, Launch::Graph));
     const Taxes taxes = measured_taxes(measured_path(fitted.plan, ran->trace, ran->kernels),
                                        median_of(ran->iterations), predicted);
     row.taxes = taxes;

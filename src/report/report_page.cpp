@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "compile/launches.h"
 #include "io/files.h"
 #include "ir/text.h"
 #include "lower/lower.h"
@@ -211,8 +212,9 @@ ReportPage with_plans(ReportPage out, const std::vector<ReportedPlan>& plans,
 Checked<ReportedPlan> report_plan(std::string label, Plan plan, const Machine& machine,
                                   const SimulateOptions& options) {
   HP_REQUIRE_OK(check_fits(plan, machine));
-  HP_TRY(Simulation simulation, simulate(plan, machine, options));
-  HP_TRY(const Taxes taxes, tax(plan, machine, options.launch));
+  const launch::LaunchPlan launches = launches_on(plan, machine);
+  HP_TRY(Simulation simulation, simulate(plan, launches, machine, options));
+  HP_TRY(const Taxes taxes, tax(plan, launches, machine, options.launch));
   return ReportedPlan{.label = std::move(label),
                       .plan = std::move(plan),
                       .simulation = std::move(simulation),

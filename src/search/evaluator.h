@@ -1,12 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <utility>
 
 #include "ir/form.h"
 #include "ir/program.h"
 #include "machine/machine.h"
 #include "machine/mesh.h"
+#include "plan/launch_plan.h"
 #include "plan/plan.h"
 #include "support/diag.h"
 #include "support/time_limit.h"
@@ -32,15 +34,22 @@ class Evaluator {
 // Lowers and simulates, until the time is over.
 class SimulationEvaluator final : public Evaluator {
  public:
+  // `make_launches`: what the ranks launch for a plan; none: each task by itself.
   SimulationEvaluator(const Program& program, const Mesh& mesh, const Machine& machine,
+                      std::function<launch::LaunchPlan(const Plan& plan)> make_launches,
                       TimeLimit limit = {})
-      : program_(program), mesh_(mesh), machine_(machine), limit_(std::move(limit)) {}
+      : program_(program),
+        mesh_(mesh),
+        machine_(machine),
+        make_launches_(std::move(make_launches)),
+        limit_(std::move(limit)) {}
   [[nodiscard]] Checked<Evaluation> evaluate(const NormalForm& form) override;
 
  private:
   const Program& program_;
   const Mesh& mesh_;
   const Machine& machine_;
+  std::function<launch::LaunchPlan(const Plan& plan)> make_launches_;
   TimeLimit limit_;
 };
 

@@ -49,7 +49,7 @@ Pool::Pool(const Program& program, const Mesh& mesh, const Machine& machine,
       options_(options),
       // Small plans take milliseconds: one that was begun is an answer.
       time_(mesh.ranks() <= kMostSimulatedRanks ? TimeLimit() : limit),
-      evaluator_(program, mesh, machine, time_),
+      evaluator_(program, mesh, machine, options.make_launches, time_),
       simulates_(mesh.ranks() <= kMostSimulatedRanks),
       limit_(options.memory_limit.value_or(saturating_cast(machine.processor.memory_bytes))) {}
 

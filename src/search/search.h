@@ -12,6 +12,7 @@
 #include "ir/program.h"
 #include "machine/machine.h"
 #include "machine/mesh.h"
+#include "plan/launch_plan.h"
 #include "plan/plan.h"
 #include "search/constraints.h"
 #include "support/diag.h"
@@ -60,6 +61,8 @@ struct SearchOptions {
   std::int64_t spread = 0;
   std::function<void(std::string_view stage, std::int64_t done, std::int64_t of)> progress;
   std::function<bool()> interrupted;  // asked often; true ends the search with what it has
+  // What the ranks launch for a plan; none: each task by itself.
+  std::function<launch::LaunchPlan(const Plan& plan)> make_launches;
   // Proves a plan, or gives that up once the time is over (I505). On many ranks what is faster than
   // all that was proved is proved at once, and only such a plan is an answer; none: nothing is.
   std::function<Checked<Ok>(const Plan& plan, const TimeLimit& limit)> prove;

@@ -4,7 +4,7 @@
 #include <map>
 #include <set>
 
-#include "sim/fused_stores.h"
+#include "plan/refs.h"
 #include "sim/task_costs.h"
 #include "support/check.h"
 
@@ -13,16 +13,14 @@ namespace {
 
 class Builder {
  public:
-  Builder(const Plan& plan, const Machine& machine, const SimulateOptions& options)
+  Builder(const Plan& plan, const launch::LaunchPlan& launches, const Machine& machine,
+          const SimulateOptions& options)
       : plan_(plan),
         machine_(machine),
         options_(options),
         ideal_(options.ideal),
-        fused_stores_(machine.processor.sms > 1
-                          ? find_fused_stores(plan)
-                          : std::vector<std::vector<TaskId>>(plan.tasks.size())),
-        costs_(plan, machine, built_.map = map_resources(machine, plan.mesh.ranks()), options.ideal,
-               fused_stores_) {
+        costs_(plan, launches, machine, built_.map = map_resources(machine, plan.mesh.ranks()),
+               options.ideal) {
     const std::int64_t issues = options.launch == Launch::Host ? plan.mesh.ranks() : 0;
     built_.workload.queues =
         static_cast<std::int32_t>(plan.queues.size()) + static_cast<std::int32_t>(issues);
@@ -136,7 +134,7 @@ class Builder {
     }
     // What the queue waits for between two puts may follow from a signal of those before.
     if (waits_[id.index()] != 0) puts_[task.queue.index()].end_batches(writer_);
-    if (!fused_stores_[id.index()].empty()) {
+    if (costs_.launches().by(id) == DoneBy::FusedStore) {
       add_fused_store(id);
       return;
     }
@@ -178,8 +176,9 @@ class Builder {
     built_.work_of_task[id.index()] = end;
   }
 
-  // What holds up a task holds up its tail.
+  // What holds up a task holds up its tail; what its launch awaits before it begins, all of that.
   void hold_up(std::int32_t before, TaskId task, WaitKind kind, Picoseconds delay) {
+    if (!costs_.launches().waits_inside(task)) task = costs_.launches().lead(task);
     depend(before, first_of(task), kind, delay);
     if (const auto tail = tails_.find(task); tail != tails_.end()) {
       depend(before, tail->second, kind, delay);
@@ -198,7 +197,7 @@ class Builder {
   [[nodiscard]] bool is_launched(TaskId id) const {
     const QueueKind kind = queue_kind(id);
     return kind != QueueKind::Host && kind != QueueKind::Proxy && kind != QueueKind::Ibgda &&
-           !costs_.continues_kernel(id);
+           costs_.launches().by(id) != DoneBy::Nothing && !costs_.continues_launch(id);
   }
 
   void issue(TaskId id) {
@@ -218,18 +217,21 @@ class Builder {
     }
   }
 
-  // Beside its queue, on multiprocessors that the products have.
+  // Beside its queue, once the kernel has made what it stores.
   void add_fused_store(TaskId id) {
-    Activity activity = costs_.activity_of(id);
-    activity.start = {};
-    std::erase_if(activity.uses, [&](const Use& use) {
-      return built_.map.list[static_cast<std::size_t>(use.resource)].kind == ResourceKind::Sm;
-    });
-    const std::int32_t work = add(std::move(activity), kNoQueue, id, ActivityRole::Work);
+    const std::int32_t work = add(costs_.activity_of(id), kNoQueue, id, ActivityRole::Work);
     built_.first_of_task[id.index()] = work;
     built_.begin_of_task[id.index()] = built_.work_of_task[id.index()] = work;
-    for (const TaskId product : fused_stores_[id.index()]) {
-      depend(work_of(product), work, WaitKind::Event, {});
+    const launch::Launch& launch = *costs_.launches().of(id);
+    for (const TaskId maker : launch.does) {
+      const auto makes = [&](const Ref& read) {
+        return std::ranges::any_of(task_at(maker).writes,
+                                   [&](const Ref& write) { return meet(read, write); });
+      };
+      const bool is_maker = task_at(maker).kind == TaskKind::Compute;
+      if (is_maker && std::ranges::any_of(task_at(id).reads, makes)) {
+        depend(work_of(maker), work, WaitKind::Event, {});
+      }
     }
   }
 
@@ -286,6 +288,7 @@ class Builder {
   }
 
   void add_sync(const Sync& sync) {
+    if (!costs_.launches().waits(sync.to, sync.from)) return;
     const RankId from = rank_of(sync.from);
     const RankId to = rank_of(sync.to);
     const std::int32_t before = raised_by(sync);
@@ -348,7 +351,6 @@ class Builder {
   const SimulateOptions& options_;
   Idealisation ideal_;
   BuiltWorkload built_;
-  std::vector<std::vector<TaskId>> fused_stores_;  // per task: the products that send it
   TaskCosts costs_;
   std::map<std::int32_t, std::vector<TaskId>> groups_;
   std::map<std::int32_t, CollectiveCost> group_costs_;
@@ -363,9 +365,9 @@ class Builder {
 
 }  // namespace
 
-BuiltWorkload build_workload(const Plan& plan, const Machine& machine,
-                             const SimulateOptions& options) {
-  return Builder(plan, machine, options).run();
+BuiltWorkload build_workload(const Plan& plan, const launch::LaunchPlan& launches,
+                             const Machine& machine, const SimulateOptions& options) {
+  return Builder(plan, launches, machine, options).run();
 }
 
 }  // namespace harpe

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "machine/machine.h"
+#include "plan/launch_plan.h"
 #include "plan/plan.h"
 #include "sim/cost.h"
 #include "sim/puts.h"
@@ -29,8 +30,9 @@ struct BuiltWorkload {
   std::vector<double> level_bytes;          // per level of the machine: what crosses it
 };
 
-// Requires: check_fits.
-[[nodiscard]] BuiltWorkload build_workload(const Plan& plan, const Machine& machine,
-                                           const SimulateOptions& options);
+// As the launch plan has it done; one without launches has every task launched by itself.
+// Requires: check_fits; launches of the plan.
+[[nodiscard]] BuiltWorkload build_workload(const Plan& plan, const launch::LaunchPlan& launches,
+                                           const Machine& machine, const SimulateOptions& options);
 
 }  // namespace harpe

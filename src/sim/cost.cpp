@@ -296,8 +296,8 @@ Activity collective_activity(const Machine& machine, const ResourceMap& map, Ran
   if (cost.kind == CollectiveKind::AllGather) sent = cost.bytes * (members - 1);
   if (cost.kind == CollectiveKind::AllReduce) sent *= 2;
   if (cost.kind == CollectiveKind::SendRecv) sent = cost.bytes;
-  activity.work =
-      collective_time(machine, cost.kind, cost.level, cost.members, cost.bytes, cost.groups);
+  activity.work = collective_time(machine, cost.kind, cost.level, cost.members, cost.bytes,
+                                  cost.groups, cost.by);
   if (cost.bandwidth > 0) activity.work = std::max(activity.work, duration(sent, cost.bandwidth));
   const Activity passes = passes_activity(machine, map, rank, cost.dtype, cost.passes);
   if (passes.work.value > 0) activity.start += passes.start;

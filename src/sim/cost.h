@@ -99,6 +99,7 @@ struct CollectiveCost {
   std::vector<double> passes = {};
   std::string_view dtype = {};
   double bandwidth = 0;  // at most, of what enters the member; 0: as the machine's curve says
+  Supplier by = Supplier::Own;
 };
 // One member's part of a library collective: a launch, then collective_time. The caller lets the
 // members start together. Traffic of the ports is spread evenly over the time.

@@ -1,183 +1,242 @@
 #include "sim/kernel_work.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
-#include <map>
-#include <set>
+#include <limits>
 
 #include "support/check.h"
 
 namespace harpe {
 namespace {
 
-// The same for refs of the same blocks.
-using Key = std::vector<std::int32_t>;
+using launch::Arrival;
+using launch::Kernel;
+using launch::Panel;
 
-Key key_of(const Ref& ref) {
-  Key key = {ref.alloc.value, ref.when ? ref.when->value : -1};
-  for (const Box& box : ref.boxes) {
-    for (const Range& range : box) {
-      key.push_back(range.lo);
-      key.push_back(range.hi);
-    }
-  }
-  return key;
+double elements_of(const launch::Place& place) {
+  double count = 1;
+  for (const Interval& side : place.span) count *= static_cast<double>(side.size());
+  return count;
 }
 
-// Bytes of what refs name, each once; of an allocation that several name, no more than it has.
-class Extent {
+const Arrival& arrival_of(const Kernel& kernel, std::int32_t at) {
+  return kernel.arrivals[static_cast<std::size_t>(at)];
+}
+
+// Places of one operand, each once.
+class Operand {
  public:
-  explicit Extent(const Plan& plan) : plan_(plan) {}
+  explicit Operand(const PlaceBytes& bytes_of) : bytes_of_(bytes_of) {}
 
-  void add(const Ref& ref, double bytes) {
-    if (!known_.insert(key_of(ref)).second) return;
-    Named& named = of_[ref.alloc];
-    named.bytes += bytes;
-    ++named.refs;
+  // True where it is a further one.
+  bool add(const launch::Place& place) {
+    if (std::ranges::any_of(known_, [&](const launch::Place* one) { return *one == place; }))
+      return false;
+    known_.push_back(&place);
+    bytes_ += bytes_of_(place);
+    return true;
   }
-
-  [[nodiscard]] double bytes() const {
-    double sum = 0;
-    for (const auto& [alloc, named] : of_) {
-      const auto most = static_cast<double>(plan_.allocs[alloc.index()].bytes);
-      sum += named.refs == 1 ? named.bytes : std::min(named.bytes, most);
-    }
-    return sum;
-  }
+  [[nodiscard]] double bytes() const { return bytes_; }
+  [[nodiscard]] double count() const { return static_cast<double>(known_.size()); }
 
  private:
-  struct Named {
-    double bytes = 0;
-    int refs = 0;
-  };
-  const Plan& plan_;
-  std::set<Key> known_;
-  std::map<AllocId, Named> of_;
+  const PlaceBytes& bytes_of_;
+  std::vector<const launch::Place*> known_;
+  double bytes_ = 0;
 };
-
-// Of one operand or target of all tasks.
-struct Growth {
-  double times = 1;    // what the first task has
-  double touched = 0;  // bytes
-};
-
-Growth growth_of(const Plan& plan, std::span<const LaunchPart> parts, std::size_t at) {
-  Extent named(plan);
-  Extent touched(plan);
-  for (const LaunchPart& part : parts) {
-    named.add(*part.refs[at], part.named[at]);
-    touched.add(*part.refs[at], part.touched[at]);
-  }
-  const double first = parts.front().named[at];
-  return {.times = first > 0 ? named.bytes() / first : 1, .touched = touched.bytes()};
-}
-
-// Of an operand that exceeds the cache.
-double read_in_step(std::span<const LaunchPart> parts, std::size_t at, double once) {
-  double each = 0;
-  double readers = 0;
-  for (const LaunchPart& part : parts) {
-    each += part.touched[at];
-    readers += part.waits ? 1 : 0;
-  }
-  return std::min(each, std::max(1.0, readers) * once);
-}
 
 double points_of(const LeafShape& shape) {
   return shape.batch * shape.rows * shape.columns * shape.depth;
 }
 
-// Of tasks that have not as many operands each: more of the same problems.
-LaunchWork side_by_side(std::span<const LaunchPart> parts) {
-  LaunchWork work{.shape = parts.front().shape};
-  double points = 0;
-  work.shape.flops = work.shape.bytes = 0;
-  for (const LaunchPart& part : parts) {
-    points += points_of(part.shape);
-    work.shape.flops += part.shape.flops;
-    work.shape.bytes += part.shape.bytes;
+// Elements of the three matrices say the extents of a problem without batch.
+struct Extents {
+  double rows, columns, depth;
+};
+Extents extents_of(const Arrival& arrival, const Panel& panel) {
+  const double a = elements_of(arrival.reads[0]);
+  const double b = elements_of(arrival.reads[1]);
+  const double c = elements_of(panel.stores.front());
+  return {
+      .rows = std::sqrt(a * c / b), .columns = std::sqrt(b * c / a), .depth = std::sqrt(a * b / c)};
+}
+
+// Sums over the panels of GEMMs.
+class GemmSums {
+ public:
+  explicit GemmSums(const PlaceBytes& bytes_of)
+      : bytes_of_(bytes_of), a_(bytes_of), b_(bytes_of), first_b_(bytes_of) {}
+
+  void add(const Kernel& kernel) {
+    const auto waits = [&](std::int32_t at) { return arrival_of(kernel, at).when.has_value(); };
+    for (const Panel& panel : kernel.panels) {
+      add(kernel, panel);
+      // Panels that wait for nothing are in step.
+      if (std::ranges::any_of(panel.meets, waits)) {
+        readers_ += 1;
+      } else if (!some_begin_) {
+        readers_ += 1;
+        some_begin_ = true;
+      }
+    }
   }
-  work.shape.batch *= points / points_of(parts.front().shape);
-  return work;
+
+  [[nodiscard]] LaunchWork work(double flops, double few_rows, const Processor& processor) const {
+    const double used = points_ > 0 ? std::min(1.0, flops / (2 * points_)) : 1;
+    const double groups = std::max(1.0, first_b_.count());
+    const bool is_one_tile = groups == 1 && rows_ <= few_rows;
+    const double cache = is_one_tile ? std::numeric_limits<double>::max() : processor.cache_bytes;
+    return {
+        .shape = {.batch = groups,
+                  .rows = used * rows_ / groups,
+                  .columns = columns_,
+                  .depth = depth_,
+                  .flops = flops,
+                  .bytes = used * read_in_step(a_.bytes(), a_each_, cache) +
+                           read_in_step(b_.bytes(), b_each_, cache) + used * (stored_ + carried_)},
+        .carried = used * carried_};
+  }
+
+ private:
+  void add(const Kernel& kernel, const Panel& panel) {
+    double depth = 0;
+    for (const std::int32_t at : panel.meets) {
+      const Arrival& arrival = arrival_of(kernel, at);
+      const Extents extents = extents_of(arrival, panel);
+      if (depth == 0) {
+        rows_ += extents.rows;
+        first_b_.add(arrival.reads[1]);
+      }
+      depth += extents.depth;
+      columns_ = std::max(columns_, extents.columns);
+      points_ += extents.rows * extents.columns * extents.depth;
+      a_.add(arrival.reads[0]);
+      b_.add(arrival.reads[1]);
+      a_each_ += bytes_of_(arrival.reads[0]);
+      b_each_ += bytes_of_(arrival.reads[1]);
+    }
+    depth_ = std::max(depth_, depth);
+    const double stored = bytes_of_(panel.stores.front());
+    stored_ += stored;
+    if (panel.adds) carried_ += stored;
+  }
+
+  [[nodiscard]] double read_in_step(double once, double each, double cache) const {
+    return once > cache ? std::min(each, readers_ * once) : once;
+  }
+
+  const PlaceBytes& bytes_of_;
+  Operand a_, b_, first_b_;
+  double a_each_ = 0;
+  double b_each_ = 0;
+  double readers_ = 0;  // panels that are in step with no other, those in step being one
+  bool some_begin_ = false;
+  double rows_ = 0;
+  double columns_ = 0;
+  double depth_ = 0;
+  double points_ = 0;
+  double stored_ = 0;
+  double carried_ = 0;
+};
+
+double flops_of(std::span<const TaskPart> tasks) {
+  double flops = 0;
+  for (const TaskPart& task : tasks) flops += task.work.shape.flops;
+  return flops;
+}
+
+bool is_same(const Ref& one, const Ref& other) {
+  return one.alloc == other.alloc && one.boxes == other.boxes && one.when == other.when;
 }
 
 }  // namespace
 
-LaunchWork joined_work(const Plan& plan, const Processor& processor, std::string_view leaf,
-                       bool masked, double few_rows, std::span<const LaunchPart> parts) {
-  HP_CHECK(!parts.empty(), "a launch has tasks");
-  const LaunchPart& first = parts.front();
-  const bool alike = std::ranges::all_of(parts, [&](const LaunchPart& part) {
-    return part.operands == first.operands && part.refs.size() == first.refs.size();
-  });
-  if (!alike) return side_by_side(parts);
-  const bool is_product = is_leaf(leaf, Leaf::Matmul);
-  LaunchWork work{.shape = first.shape};
+LaunchWork gemm_work(std::span<const Kernel> kernels, std::span<const TaskPart> tasks,
+                     double few_rows, const Processor& processor, const PlaceBytes& bytes_of) {
+  GemmSums sums(bytes_of);
+  for (const Kernel& kernel : kernels) sums.add(kernel);
+  return sums.work(flops_of(tasks), few_rows, processor);
+}
+
+LaunchWork attention_work(std::span<const Kernel> kernels, std::span<const TaskPart> tasks,
+                          bool masked, const PlaceBytes& bytes_of) {
+  const TaskPart& first = tasks.front();
+  LaunchWork work{.shape = first.work.shape};
   LeafShape& shape = work.shape;
-  double points = 0;
-  double rows = 0;
-  shape.flops = 0;
-  for (const LaunchPart& part : parts) {
-    points += points_of(part.shape);
-    rows += part.shape.rows;
-    shape.flops += part.shape.flops;
-  }
-  const bool is_one_tile = rows <= few_rows && std::ranges::all_of(parts, [](const auto& part) {
-                             return part.shape.batch == 1;
-                           });
-  std::vector<double> times;
   shape.bytes = 0;
-  for (std::size_t at = 0; at < first.refs.size(); ++at) {
-    Growth growth = growth_of(plan, parts, at);
-    times.push_back(growth.times);
-    const bool is_far = growth.touched > processor.cache_bytes;
-    if (is_product && at < first.operands && is_far && !is_one_tile) {
-      growth.touched = read_in_step(parts, at, growth.touched);
+  double rows = 0;
+  double columns = 0;
+  for (const Kernel& kernel : kernels) {
+    for (const Arrival& arrival : kernel.arrivals) {
+      columns += elements_of(arrival.reads.front());
+      for (const launch::Place& place : arrival.reads) shape.bytes += bytes_of(place);
     }
-    shape.bytes += growth.touched;
-    if (first.refs[at]->mode == WriteMode::Add) work.carried += growth.touched;
+    for (const Panel& panel : kernel.panels) {
+      rows += elements_of(panel.reads.front());
+      shape.bytes += bytes_of(panel.reads.front());
+      for (std::size_t i = 1; i < panel.reads.size(); ++i) work.carried += bytes_of(panel.reads[i]);
+      for (const launch::Place& place : panel.stores) shape.bytes += bytes_of(place);
+    }
   }
   shape.bytes += work.carried;
-  if (parts.size() == 1) return work;
-  const double grown = points / points_of(first.shape);
-  if (is_product) {
-    // Operands and target grow by batch x rows x depth, batch x columns x depth, batch x rows x
-    // columns; all points by the product of the four.
-    const double target = times[first.operands];
-    shape.batch *= times[0] * times[1] * target / (grown * grown);
-    shape.rows *= grown / times[1];
-    shape.columns *= grown / times[0];
-    shape.depth *= grown / target;
-  } else if (leaf.starts_with("attn_")) {
-    // Queries grow by batch x rows, keys by batch x columns. Where a mask hides blocks there are
-    // fewer points than that.
-    const double batch = masked ? 1 : times[0] * times[1] / grown;
-    shape.batch *= batch;
-    shape.rows *= times[0] / batch;
-    shape.columns *= times[1] / batch;
-  } else {
-    shape.batch *= grown;
-  }
+  shape.rows *= rows / first.row_elements;
+  shape.columns *= columns / first.column_elements;
+  shape.flops = flops_of(tasks);
+  double points = 0;
+  for (const TaskPart& task : tasks) points += points_of(task.work.shape);
+  // Panels with keys of their own are problems of their own. A mask hides points, and says nothing.
+  const double apart = masked ? 1 : std::max(1.0, points_of(shape) / points);
+  shape.batch *= apart;
+  shape.rows /= apart;
+  shape.columns /= apart;
   return work;
 }
 
-std::vector<double> shares_of(std::span<const LaunchPart> parts, double waves) {
+LaunchWork work_side_by_side(std::span<const TaskPart> tasks) {
+  HP_CHECK(!tasks.empty(), "a launch has tasks");
+  LaunchWork work = tasks.front().work;
+  double points = points_of(work.shape);
+  const double first = points;
+  for (const TaskPart& task : tasks.subspan(1)) {
+    points += points_of(task.work.shape);
+    work.shape.flops += task.work.shape.flops;
+    work.shape.bytes += task.work.shape.bytes;
+    work.carried += task.work.carried;
+  }
+  work.shape.batch *= points / first;
+  return work;
+}
+
+double tiles_apart(std::span<const Kernel> kernels, double tile) {
+  double rows = 0;
+  double apart = 0;
+  for (const Kernel& kernel : kernels) {
+    for (const Panel& panel : kernel.panels) {
+      const double own = extents_of(arrival_of(kernel, panel.meets.front()), panel).rows;
+      rows += own;
+      apart += std::ceil(own / tile);
+    }
+  }
+  return apart / std::ceil(rows / tile);
+}
+
+std::vector<double> shares_of(std::span<const TaskPart> tasks, double waves) {
   double flops = 0;
   double bytes = 0;
-  std::map<Key, std::size_t> last;  // of a target
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    flops += parts[i].shape.flops;
-    bytes += parts[i].shape.bytes;
-    last[key_of(*parts[i].refs[parts[i].operands])] = i;
+  for (const TaskPart& task : tasks) {
+    flops += task.work.shape.flops;
+    bytes += task.work.shape.bytes;
   }
   std::vector<double> shares;
-  for (const LaunchPart& part : parts) {
-    shares.push_back(flops > 0   ? part.shape.flops / flops
-                     : bytes > 0 ? part.shape.bytes / bytes
-                                 : 1 / static_cast<double>(parts.size()));
+  for (const TaskPart& task : tasks) {
+    shares.push_back(flops > 0   ? task.work.shape.flops / flops
+                     : bytes > 0 ? task.work.shape.bytes / bytes
+                                 : 1 / static_cast<double>(tasks.size()));
   }
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    const std::size_t whole = last.at(key_of(*parts[i].refs[parts[i].operands]));
+  for (std::size_t i = 0; i < tasks.size(); ++i) {
+    std::size_t whole = tasks.size() - 1;
+    while (whole > i && !is_same(*tasks[whole].target, *tasks[i].target)) --whole;
     if (whole == i) continue;
     const double begun = shares[i] / waves;
     shares[whole] += shares[i] - begun;

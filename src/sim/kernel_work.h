@@ -1,44 +1,55 @@
 #pragma once
 
+#include <functional>
 #include <span>
-#include <string_view>
 #include <vector>
 
 #include "machine/machine.h"
+#include "plan/launch_plan.h"
 #include "plan/plan.h"
 
 namespace harpe {
 
-// What one task of a launch does: its shape alone, and what it reads and writes, in bytes. Operands
-// come first, as many as the statement has, then targets.
-struct LaunchPart {
-  LeafShape shape;
-  std::vector<const Ref*> refs;
-  std::vector<double> named;    // per ref: all that it names
-  std::vector<double> touched;  // per ref: once, what of that passes through the rank's own memory
-  std::size_t operands = 0;
-  bool waits = false;  // for more than its queue: it does not go in step with the tasks before it
-};
-
+// What the kernels of a launch do: one problem, or several alike, as a leaf's time is asked for.
 struct LaunchWork {
   LeafShape shape;
   double carried = 0;  // bytes of states that tiles begin from: read before they multiply
   friend bool operator==(const LaunchWork&, const LaunchWork&) = default;
 };
 
-// What all tasks of a launch do together. Memory that several of them name is one: sums stay in
-// registers from chunk to chunk; a product's columns of B are read by all panels of rows in step,
-// or from the cache; only what exceeds that is read again by each task that begins when something
-// has come, unless there are `few_rows` in all, which one tile takes. From how much more of each
-// operand and target there is than of the first task's follows which extents grew. Requires: at
-// least one part; all of one statement.
-[[nodiscard]] LaunchWork joined_work(const Plan& plan, const Processor& processor,
-                                     std::string_view leaf, bool masked, double few_rows,
-                                     std::span<const LaunchPart> parts);
+// What one task of a launch does, as if it were alone.
+struct TaskPart {
+  LaunchWork work;
+  const Ref* target = nullptr;  // where its result goes
+  double row_elements = 0;      // of the operand that has its rows: queries
+  double column_elements = 0;   // ... its columns: keys
+};
+
+// Bytes of a place that pass through the memory of the launch's rank, where kernels touch it once.
+using PlaceBytes = std::function<double(const launch::Place&)>;
+
+// GEMMs by their panels: rows are the panels', depth is that of the arrivals that they meet, and
+// each B is a problem of its own. Operands are read once; those that exceed the cache again by each
+// panel, but no more often than arrivals are waited for, unless there are `few_rows` in all, which
+// one tile takes. Where routes leave rows unused the tasks say how many operations there are.
+// Requires: kernels with panels; their tasks.
+[[nodiscard]] LaunchWork gemm_work(std::span<const launch::Kernel> kernels,
+                                   std::span<const TaskPart> tasks, double few_rows,
+                                   const Processor& processor, const PlaceBytes& bytes_of);
+// Attention by its panels, which have the rows, and its arrivals, which have the columns. The tasks
+// say how many operations masks leave. Requires: as gemm_work.
+[[nodiscard]] LaunchWork attention_work(std::span<const launch::Kernel> kernels,
+                                        std::span<const TaskPart> tasks, bool masked,
+                                        const PlaceBytes& bytes_of);
+// Tasks beside each other: more of the same problems.
+[[nodiscard]] LaunchWork work_side_by_side(std::span<const TaskPart> tasks);
+
+// How many more tiles of `tile` rows the panels of GEMMs have than if all were one.
+[[nodiscard]] double tiles_apart(std::span<const launch::Kernel> kernels, double tile);
 
 // What part of the launch's time each task takes, by its operations, where only the first of so
-// many waves of tiles can begin before the last piece of what makes their targets whole is there:
+// many waves of tiles can begin before the last chunk of what makes their targets whole is there:
 // the others' part comes with the last task that adds to the same target.
-[[nodiscard]] std::vector<double> shares_of(std::span<const LaunchPart> parts, double waves);
+[[nodiscard]] std::vector<double> shares_of(std::span<const TaskPart> tasks, double waves);
 
 }  // namespace harpe

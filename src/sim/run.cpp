@@ -22,9 +22,12 @@ std::int64_t ranks_of(const Plan& plan, const BuiltWorkload& built, const Quotie
 
 }  // namespace
 
-std::optional<BuiltRun> run_plan(const Plan& plan, const Machine& machine,
-                                 const SimulateOptions& options, const TimeLimit& limit) {
-  BuiltRun run{.built = build_workload(plan, machine, options), .engine = {}, .ranks_simulated = 0};
+std::optional<BuiltRun> run_plan(const Plan& plan, const launch::LaunchPlan& launches,
+                                 const Machine& machine, const SimulateOptions& options,
+                                 const TimeLimit& limit) {
+  BuiltRun run{.built = build_workload(plan, launches, machine, options),
+               .engine = {},
+               .ranks_simulated = 0};
   if (options.ideal.tile_edges) run.built = in_tiles(run.built, tiles_for(run.built));
   const Workload& workload = run.built.workload;
   std::optional<Quotient> quotient;
@@ -38,8 +41,9 @@ std::optional<BuiltRun> run_plan(const Plan& plan, const Machine& machine,
   return run;
 }
 
-BuiltRun run_plan(const Plan& plan, const Machine& machine, const SimulateOptions& options) {
-  return *run_plan(plan, machine, options, {});
+BuiltRun run_plan(const Plan& plan, const launch::LaunchPlan& launches, const Machine& machine,
+                  const SimulateOptions& options) {
+  return *run_plan(plan, launches, machine, options, {});
 }
 
 }  // namespace harpe

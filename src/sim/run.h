@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "machine/machine.h"
+#include "plan/launch_plan.h"
 #include "plan/plan.h"
 #include "sim/build.h"
 #include "sim/engine.h"
@@ -18,10 +19,11 @@ struct BuiltRun {
   std::int64_t ranks_simulated = 0;
 };
 // Requires: check_fits. None where the time is over before it is done.
-[[nodiscard]] std::optional<BuiltRun> run_plan(const Plan& plan, const Machine& machine,
+[[nodiscard]] std::optional<BuiltRun> run_plan(const Plan& plan, const launch::LaunchPlan& launches,
+                                               const Machine& machine,
                                                const SimulateOptions& options,
                                                const TimeLimit& limit);
-[[nodiscard]] BuiltRun run_plan(const Plan& plan, const Machine& machine,
-                                const SimulateOptions& options);
+[[nodiscard]] BuiltRun run_plan(const Plan& plan, const launch::LaunchPlan& launches,
+                                const Machine& machine, const SimulateOptions& options);
 
 }  // namespace harpe

@@ -113,17 +113,17 @@ Checked<Ok> check_time(Picoseconds time, std::string_view what, const Machine& m
                                     {"machine", machine.name}});
 }
 
-Checked<Picoseconds> simulate_total(const Plan& plan, const Machine& machine,
-                                    const TimeLimit& limit) {
-  const std::optional<BuiltRun> run = run_plan(plan, machine, {}, limit);
+Checked<Picoseconds> simulate_total(const Plan& plan, const launch::LaunchPlan& launches,
+                                    const Machine& machine, const TimeLimit& limit) {
+  const std::optional<BuiltRun> run = run_plan(plan, launches, machine, {}, limit);
   if (!run) return make_diag(DiagCode::I505, {{"work", "simulating the plan"}});
   HP_REQUIRE_OK(check_time(run->engine.total, kThePlan, machine));
   return run->engine.total;
 }
 
-Checked<Simulation> simulate(const Plan& plan, const Machine& machine,
-                             const SimulateOptions& options) {
-  const BuiltRun run = run_plan(plan, machine, options);
+Checked<Simulation> simulate(const Plan& plan, const launch::LaunchPlan& launches,
+                             const Machine& machine, const SimulateOptions& options) {
+  const BuiltRun run = run_plan(plan, launches, machine, options);
   HP_REQUIRE_OK(check_time(run.engine.total, kThePlan, machine));
   Simulation simulation;
   simulation.total = run.engine.total;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "machine/machine.h"
+#include "plan/launch_plan.h"
 #include "plan/plan.h"
 #include "sim/engine.h"
 #include "support/diag.h"
@@ -100,11 +101,13 @@ struct Simulation {
                                      const Machine& machine);
 
 // Requires: a verified plan; check_fits. Errors: check_time's.
-[[nodiscard]] Checked<Simulation> simulate(const Plan& plan, const Machine& machine,
+[[nodiscard]] Checked<Simulation> simulate(const Plan& plan, const launch::LaunchPlan& launches,
+                                           const Machine& machine,
                                            const SimulateOptions& options = {});
 
 // Simulation::total alone. Requires: as simulate. Errors: I505 the limit is over; check_time's.
-[[nodiscard]] Checked<Picoseconds> simulate_total(const Plan& plan, const Machine& machine,
-                                                  const TimeLimit& limit);
+[[nodiscard]] Checked<Picoseconds> simulate_total(const Plan& plan,
+                                                  const launch::LaunchPlan& launches,
+                                                  const Machine& machine, const TimeLimit& limit);
 
 }  // namespace harpe

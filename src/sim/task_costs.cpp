@@ -7,7 +7,6 @@
 #include <string_view>
 
 #include "offers/offers.h"
-#include "sim/launches.h"
 #include "support/check.h"
 
 namespace harpe {
@@ -22,46 +21,40 @@ const TransportRate* find_kernel_transport(const Machine& machine, int level) {
   return nullptr;
 }
 
-bool has_points(const LeafShape& shape) {
-  return shape.batch * shape.rows * shape.columns * shape.depth != 0;
-}
-
-// Does the last task only add to what others of the launch have begun?
-bool adds_to_others(std::span<const LaunchPart> parts) {
-  const LaunchPart& last = parts.back();
-  return last.refs[last.operands]->mode == WriteMode::Add;
-}
-
 }  // namespace
 
-TaskCosts::TaskCosts(const Plan& plan, const Machine& machine, const ResourceMap& map,
-                     const Idealisation& ideal,
-                     const std::vector<std::vector<TaskId>>& fused_stores)
-    : plan_(plan), machine_(machine), map_(map), ideal_(ideal), work_(plan) {
+TaskCosts::TaskCosts(const Plan& plan, const launch::LaunchPlan& launches, const Machine& machine,
+                     const ResourceMap& map, const Idealisation& ideal)
+    : plan_(plan),
+      machine_(machine),
+      map_(map),
+      ideal_(ideal),
+      work_(plan),
+      launches_(plan, launches),
+      in_16_bits_(plan.allocs.size(), 0) {
+  for (const AllocId state : launches.partials16) in_16_bits_[state.index()] = 1;
   routed_ = std::ranges::any_of(
       plan.program.decls, [](const Decl& decl) { return std::holds_alternative<Route>(decl); });
-  if (machine.processor.sms > 1) {
-    at_home_ = find_at_home(plan, fused_stores);
-  } else {
-    at_home_ = {.rounded = std::vector<char>(plan.tasks.size(), 0),
-                .added = std::vector<char>(plan.tasks.size(), 0),
-                .written = std::vector<double>(plan.tasks.size(), 1)};
-  }
-  waits_.resize(plan.tasks.size(), 0);
   raises_.resize(plan.tasks.size(), 0);
   for (const Sync& sync : plan.syncs) {
-    const bool enters = plan.tasks[sync.from.index()].kind == TaskKind::Entry;
-    if (!enters) waits_[sync.to.index()] = 1;
     const Task& from = plan.tasks[sync.from.index()];
     if (rank_of(from) != rank_of(plan.tasks[sync.to.index()])) raises_[sync.from.index()] = 1;
   }
-  find_kernels(fused_stores);
-  measure();
+  group();
+  for (Group& one : groups_) measure(one);
 }
 
 RankId TaskCosts::rank_of(const Task& task) const { return plan_.queues[task.queue.index()].rank; }
 RankId TaskCosts::rank_of(const Ref& ref) const { return plan_.allocs[ref.alloc.index()].rank; }
-DType TaskCosts::dtype_of(const Ref& ref) const { return plan_.allocs[ref.alloc.index()].dtype; }
+DType TaskCosts::dtype_of(const Ref& ref) const {
+  return in_16_bits_[ref.alloc.index()] != 0 ? DType::BF16 : plan_.allocs[ref.alloc.index()].dtype;
+}
+
+double TaskCosts::bytes_of(const Ref& ref) const {
+  const auto held = static_cast<double>(size_in_bytes(dtype_of(ref)));
+  const auto declared = static_cast<double>(size_in_bytes(plan_.allocs[ref.alloc.index()].dtype));
+  return work_.bytes_of(ref) * held / declared;
+}
 
 const Stmt& TaskCosts::statement_of(const Task& task) const {
   const Nest* const nest = find_nest(plan_.program, task.nest);
@@ -69,9 +62,8 @@ const Stmt& TaskCosts::statement_of(const Task& task) const {
   return nest->stmts[static_cast<std::size_t>(task.stmt)];
 }
 
-std::string TaskCosts::operand_type(const Task& task) const {
-  const std::string& buffer = statement_of(task).operands.front().buffer;
-  return std::string(print(find_buffer(plan_.program, buffer)->dtype));
+DType TaskCosts::operand_type(const Task& task) const {
+  return find_buffer(plan_.program, statement_of(task).operands.front().buffer)->dtype;
 }
 
 Supplier TaskCosts::supplier_of(const Task& task) const {
@@ -79,146 +71,35 @@ Supplier TaskCosts::supplier_of(const Task& task) const {
   return kernel != nullptr && kernel->by_library ? Supplier::Library : Supplier::Own;
 }
 
+// Those that the schedule leaves to the leaf, without those that its launch reserves or copies by.
 std::int64_t TaskCosts::sms_of(const Task& task) const {
+  std::int64_t sms = machine_.processor.sms;
+  const auto keep = [&](const std::optional<std::int64_t>& most) {
+    if (most && *most > 0) sms = std::min(sms, *most);
+  };
   for (const Fuse& fuse : plan_.form.fuses) {
-    if (fuse.sm && std::ranges::find(fuse.nests, task.nest) != fuse.nests.end()) return *fuse.sm;
+    if (std::ranges::find(fuse.nests, task.nest) != fuse.nests.end()) keep(fuse.sm);
   }
   const NestForm* const form = find_nest(plan_.form, task.nest);
-  return form == nullptr ? 0 : form->leaf.sm.value_or(0);
+  if (form != nullptr) keep(form->leaf.sm);
+  const launch::Launch* const launch = launches_.of(TaskId(&task - plan_.tasks.data()));
+  if (launch == nullptr) return sms;
+  std::int64_t others = launch->reserved_sms;
+  for (const launch::Kernel& kernel : launch->kernels) others += kernel.copy_blocks;
+  keep(machine_.processor.sms - others);
+  return sms;
 }
 
-// A kernel is a run of tasks of its queue, from the first to the last of its number.
-void TaskCosts::find_kernels(const std::vector<std::vector<TaskId>>& fused_stores) {
-  if (machine_.processor.sms > 1) {
-    launches_ = find_launches(plan_);
-  } else {
-    for (const Task& task : plan_.tasks) launches_.push_back(task.kernel);
-  }
-  sends_.resize(plan_.tasks.size(), 0);
-  for (const std::vector<TaskId>& products : fused_stores) {
-    for (const TaskId product : products) sends_[product.index()] = 1;
-  }
-  std::map<std::pair<std::int32_t, std::int32_t>, std::size_t> last;
-  for (std::size_t i = 0; i < plan_.tasks.size(); ++i) {
-    if (launches_[i] >= 0) last[{plan_.tasks[i].queue.value, launches_[i]}] = i;
-  }
-  continues_.resize(plan_.tasks.size(), 0);
-  std::vector<std::size_t> open_until(plan_.queues.size(), 0);  // one past the kernel's last task
-  for (std::size_t i = 0; i < plan_.tasks.size(); ++i) {
-    const Task& task = plan_.tasks[i];
-    std::size_t& until = open_until[task.queue.index()];
-    continues_[i] = i < until ? 1 : 0;
-    if (launches_[i] >= 0) until = std::max(until, last.at({task.queue.value, launches_[i]}) + 1);
-  }
-}
-
-void TaskCosts::measure() {
-  shapes_.resize(plan_.tasks.size());
-  kernel_.resize(plan_.tasks.size());
-  shares_.resize(plan_.tasks.size(), 1);
-  for (std::size_t i = 0; i < plan_.tasks.size(); ++i) {
-    const Task& task = plan_.tasks[i];
-    if (task.kind != TaskKind::Compute) continue;
-    const TaskWork work = work_.of(task);
-    shapes_[i] = {.batch = work.batch,
-                  .rows = work.rows,
-                  .columns = work.columns,
-                  .depth = work.depth,
-                  .flops = work.flops};
-    if (!has_points(shapes_[i])) continue;
-    // What is of no launch with others is one of its own.
-    const std::int32_t number =
-        launches_[i] >= 0 ? launches_[i] : -1 - static_cast<std::int32_t>(i);
-    Kernel& kernel = kernels_[{task.queue.value, number, task.nest, task.stmt}];
-    kernel.tasks.emplace_back(static_cast<std::int64_t>(i));
-    kernel.masked = kernel.masked || work.masked;
-    kernel.sends = kernel.sends || sends_[i] != 0;
-    kernel_[i] = &kernel;
-  }
-  for (auto& [key, kernel] : kernels_) measure(kernel);
-}
-
-void TaskCosts::measure(Kernel& kernel) {
-  const Task& first = plan_.tasks[kernel.tasks.front().index()];
-  const std::string& leaf = statement_of(first).leaf;
-  std::vector<LaunchPart> parts;
-  for (const TaskId task : kernel.tasks) parts.push_back(part_of(task));
-  const LeafRate& rate = find_rate(machine_, leaf, operand_type(first));
-  const LaunchWork work =
-      joined_work(plan_, machine_.processor, leaf, kernel.masked, rate.few_rows, parts);
-  kernel.activity = leaf_activity(first, work, kernel.masked);
-  if (parts.size() == 1) return;
-  if (kernel.sends && !has_few_rows(rate, work.shape)) {
-    // Every panel that leaves is stored by whole tiles of its own, however few rows it has.
-    const double tile = rate.held_rows > 0 ? rate.held_rows : rate.tile_rows;
-    const double more = tiles_apart(parts, tile);
-    take(kernel.activity, from_seconds(kernel.activity.work.seconds() * more));
-  }
-  const std::int64_t sms = sms_of(first) > 0 ? sms_of(first) : machine_.processor.sms;
-  const double waves =
-      ideal_.tile_edges ? 1 : leaf_waves(machine_, leaf, operand_type(first), work.shape, sms);
-  const std::vector<double> shares = shares_of(parts, waves);
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    shares_[kernel.tasks[i].index()] = shares[i];
-  }
-  measure_alone(kernel, parts);
-}
-
-// One after the other in one launch, tasks take no longer than each in one of its own; and however
-// many processors are free by then, the last no less than its own tiles do.
-void TaskCosts::measure_alone(Kernel& kernel, std::span<const LaunchPart> parts) {
-  Picoseconds all;
-  Picoseconds last;
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    if (i == 0 || parts[i].shape != parts[i - 1].shape) {
-      const Task& task = plan_.tasks[kernel.tasks[i].index()];
-      const LaunchWork own = joined_work(plan_, machine_.processor, statement_of(task).leaf,
-                                         kernel.masked, 0, parts.subspan(i, 1));
-      last = leaf_activity(task, own, kernel.masked).work;
-    }
-    all += last;
-  }
-  if (all < kernel.activity.work) take(kernel.activity, all);
-  if (!ideal_.tile_edges && !adds_to_others(parts)) kernel.alone = last;
-}
-
-// The same bytes in so much time, at no more than the memory's bandwidth.
-void TaskCosts::take(Activity& activity, Picoseconds work) const {
-  const double pace = activity.work.seconds() / work.seconds();
-  for (Use& use : activity.uses) {
-    if (map_.list[static_cast<std::size_t>(use.resource)].kind == ResourceKind::Memory) {
-      use.rate = std::min(use.rate * pace, machine_.processor.memory_bandwidth);
-    }
-  }
-  activity.work = work;
-}
-
-LaunchPart TaskCosts::part_of(TaskId id) const {
-  const Task& task = plan_.tasks[id.index()];
-  LaunchPart part{.shape = shapes_[id.index()],
-                  .refs = {},
-                  .named = {},
-                  .touched = {},
-                  .operands = task.reads.size(),
-                  .waits = waits_[id.index()] != 0};
-  const auto add = [&](const Ref& ref, double share) {
-    part.refs.push_back(&ref);
-    part.named.push_back(work_.bytes_of(ref));
-    part.touched.push_back(share * touched(task, ref));
-    part.shape.bytes += part.touched.back();
-  };
-  for (const Ref& ref : task.reads) add(ref, 1);
-  for (const Ref& ref : task.writes) add(ref, at_home_.written[id.index()]);
-  return part;
+bool TaskCosts::passes_memory(AllocId id) const {
+  const Alloc& alloc = plan_.allocs[id.index()];
+  return !ideal_.no_round_trips || (alloc.level == Level::Home &&
+                                    find_buffer(plan_.program, alloc.buffer)->role != Role::Temp);
 }
 
 // In its own rank's memory, once.
 double TaskCosts::touched(const Task& task, const Ref& ref) const {
-  const Alloc& alloc = plan_.allocs[ref.alloc.index()];
-  if (alloc.rank != rank_of(task)) return 0;
-  const bool passes =
-      alloc.level != Level::Home || find_buffer(plan_.program, alloc.buffer)->role == Role::Temp;
-  return ideal_.no_round_trips && passes ? 0 : work_.bytes_of(ref);
+  const bool is_own = rank_of(ref) == rank_of(task);
+  return is_own && passes_memory(ref.alloc) ? bytes_of(ref) : 0;
 }
 
 // What one read brings, in the type in which it travels.
@@ -241,14 +122,14 @@ std::vector<Crossing> TaskCosts::crossings(TaskId id) const {
     const RankId to =
         moves ? rank_of(task.writes[std::min(i, task.writes.size() - 1)]) : rank_of(task);
     if (from == to) continue;
-    const double crossing = moves ? arriving(task, i) : work_.bytes_of(task.reads[i]);
+    const double crossing = moves ? arriving(task, i) : bytes_of(task.reads[i]);
     told += crossing;
     bytes[{from, to}] += crossing * (moves ? widening(task, i) : readings(id, i, from));
   }
   for (const Ref& ref : task.writes) {
     if (!moves && rank_of(ref) != rank_of(task) && task.kind != TaskKind::Entry &&
         task.kind != TaskKind::Exit) {
-      bytes[{rank_of(task), rank_of(ref)}] += work_.bytes_of(ref);
+      bytes[{rank_of(task), rank_of(ref)}] += bytes_of(ref);
     }
   }
   // The plan says what crosses, unless a route decides.
@@ -269,8 +150,8 @@ double TaskCosts::readings(TaskId id, std::size_t read, RankId from) const {
   if (task.kind != TaskKind::Compute || !is_leaf(statement_of(task).leaf, Leaf::Matmul)) return 1;
   const int level = level_between(machine_, from.value, rank_of(task).value);
   if (machine_.levels[static_cast<std::size_t>(level)].kind == LevelKind::Bus) return 1;
-  const LeafRate& rate = find_rate(machine_, print(Leaf::Matmul), operand_type(task));
-  const LeafShape& shape = shapes_[id.index()];
+  const LeafRate& rate = find_rate(machine_, print(Leaf::Matmul), print(operand_type(task)));
+  const TaskWork& shape = shapes_[id.index()];
   const double own = read == 0 ? rate.tile_rows : rate.tile_columns;
   const double tile = read == 0 ? rate.tile_columns : rate.tile_rows;
   if (tile <= 0) return 1;
@@ -300,8 +181,9 @@ double TaskCosts::widening(const Task& task, std::size_t read) const {
 }
 
 // Who takes a part of the collective rounds it: on all machines where the machine's line says so,
-// and where its sums are priced as our own pulls.
+// and where its sums are priced as our own pulls. NCCL moves what was rounded before.
 bool TaskCosts::crosses_unrounded(const Task& task, int level) const {
+  if (launches_.is_by_nccl(TaskId(&task - plan_.tasks.data()))) return false;
   const TransportRate* const rate = find_transport(machine_, "nccl", level);
   if (rate == nullptr || rate->unrounded != 0) return rate != nullptr;
   if (task.collective != CollectiveOp::ReduceScatter) return false;
@@ -312,45 +194,31 @@ bool TaskCosts::crosses_unrounded(const Task& task, int level) const {
                                Supplier::Own) == Supplier::Own;
 }
 
-Activity TaskCosts::compute(TaskId id) const {
-  const Kernel* const kernel = kernel_[id.index()];
-  if (kernel == nullptr) return launch_activity(machine_);
-  Activity activity = kernel->activity;
-  activity.work = activity.work.scaled(shares_[id.index()]);
-  return activity;
+Picoseconds TaskCosts::kernel_starts(TaskId id) const {
+  return machine_.processor.kernel_start.scaled(static_cast<double>(launches_.kernels(id)));
 }
 
-Picoseconds TaskCosts::alone(TaskId id) const {
-  const Kernel* const kernel = kernel_[id.index()];
-  return kernel != nullptr && kernel->tasks.back() == id ? kernel->alone : Picoseconds();
-}
-
-Activity TaskCosts::leaf_activity(const Task& task, const LaunchWork& work, bool masked) const {
-  return compute_activity(machine_, map_, rank_of(task),
-                          {.leaf = statement_of(task).leaf,
-                           .dtype = operand_type(task),
-                           .shape = work.shape,
-                           .carried = work.carried,
-                           .causal = masked,
-                           .sms = sms_of(task),
-                           .by = supplier_of(task)});
-}
-
-Activity TaskCosts::transfer(const Task& task) const {
+Activity TaskCosts::transfer(TaskId id) const {
+  const Task& task = plan_.tasks[id.index()];
   const RankId to = rank_of(task.writes.front());
   const RankId from = rank_of(task.reads.front());
+  const bool is_known = launches_.of(id) != nullptr;
+  const bool by_engine =
+      task.via == Via::Ce && (is_known ? launches_.is_by_engine(id) : !converts(task));
   TransferCost cost{.via = print(task.via), .from = from, .to = to, .driver = rank_of(task)};
   if (from == to) {
     for (const Ref& ref : task.reads) cost.bytes += touched(task, ref) / 2;
     for (const Ref& ref : task.writes) cost.bytes += touched(task, ref) / 2;
-    return transfer_activity(machine_, map_, cost);
+    Activity activity = transfer_activity(machine_, map_, cost);
+    if (is_known && !by_engine) activity.start = kernel_starts(id);
+    return activity;
   }
-  const TaskId id(&task - plan_.tasks.data());
   for (const Crossing& crossing : crossings(id)) cost.bytes += crossing.bytes;
   const int level = level_between(machine_, from.value, to.value);
   // What nobody tells how many multiprocessors it may have takes all there are.
+  const bool by_kernel = converts(task) || (task.via == Via::Ce && !by_engine);
   if (const TransportRate* const rate = find_transport(machine_, "sm", level);
-      rate != nullptr && converts(task)) {
+      rate != nullptr && by_kernel) {
     cost.via = "sm";
     cost.sms = machine_.processor.sms;
     if (to == cost.driver) cost.bandwidth = rate->converting;
@@ -359,8 +227,12 @@ Activity TaskCosts::transfer(const Task& task) const {
   }
   Activity activity = transfer_activity(machine_, map_, cost);
   // An engine of a processor that computes beside it copies the signal behind what it moves too.
-  const bool by_engine = task.via == Via::Ce && !converts(task) && machine_.processor.sms > 1;
-  if (by_engine && raises_[id.index()] != 0) activity.start += activity.start;
+  const bool raises = by_engine && raises_[id.index()] != 0 && machine_.processor.sms > 1;
+  if (raises && (!is_known || launches_.of(id)->raised_by_engine)) {
+    activity.start += activity.start;
+  } else if (raises) {
+    activity.start += machine_.processor.kernel_start;
+  }
   return activity;
 }
 
@@ -401,21 +273,62 @@ void TaskCosts::reach_other_ranks(const Task& task, Activity& activity) const {
     add_crossing(machine_, map_, activity,
                  {.from = crossing.from, .to = crossing.to, .bytes = crossing.bytes});
   }
-  if (!continues_kernel(id)) activity.start += latency;
+  if (!continues_launch(id)) activity.start += latency;
+}
+
+bool TaskCosts::continues_launch(TaskId id) const {
+  const DoneBy by = launches_.by(id);
+  return by != DoneBy::Itself && launches_.lead(id) != id;
+}
+
+// What a kernel of other tasks moves meanwhile takes no launch and, where it stores what it has
+// made, no multiprocessors of its own.
+Activity TaskCosts::fused_copy(TaskId id) const {
+  Activity activity = transfer(id);
+  const bool stores = launches_.by(id) == DoneBy::FusedStore;
+  if (stores) activity.start = {};
+  const std::int64_t blocks = launches_.copy_blocks(id);
+  std::erase_if(activity.uses, [&](Use& use) {
+    if (map_.list[static_cast<std::size_t>(use.resource)].kind != ResourceKind::Sm) return false;
+    use.rate = static_cast<double>(blocks);
+    return stores || blocks == 0;
+  });
+  return activity;
+}
+
+Activity TaskCosts::pass(TaskId id) const {
+  const Task& task = plan_.tasks[id.index()];
+  switch (launches_.by(id)) {
+    case DoneBy::Total:
+      return added_at_home(task);
+    case DoneBy::Rounding:
+      return {};
+    default:
+      break;
+  }
+  Activity activity = passes_activity(machine_, map_, rank_of(task),
+                                      print(dtype_of(task.writes.front())), passes_of(task));
+  if (launches_.of(id) != nullptr) activity.start = kernel_starts(id);
+  reach_other_ranks(task, activity);
+  return activity;
 }
 
 Activity TaskCosts::activity_of(TaskId id) const {
   const Task& task = plan_.tasks[id.index()];
+  const DoneBy by = launches_.by(id);
+  if (by == DoneBy::Nothing) return {};
+  if (by == DoneBy::FusedCopy || by == DoneBy::FusedStore) return fused_copy(id);
   Activity activity;
   switch (task.kind) {
     case TaskKind::Entry:
     case TaskKind::Exit:
       return activity;
     case TaskKind::Copy:
-      activity = transfer(task);
+      activity = transfer(id);
       break;
     case TaskKind::Compute:
       activity = compute(id);
+      activity.start = kernel_starts(id);
       reach_other_ranks(task, activity);
       break;
     case TaskKind::Init:
@@ -423,18 +336,12 @@ Activity TaskCosts::activity_of(TaskId id) const {
     case TaskKind::Finalise:
     case TaskKind::Pack:
     case TaskKind::Unpack:
-      if (at_home_.added[id.index()] != 0) {
-        activity = added_at_home(task);
-      } else if (at_home_.rounded[id.index()] == 0) {
-        activity = passes_activity(machine_, map_, rank_of(task),
-                                   print(dtype_of(task.writes.front())), passes_of(task));
-        reach_other_ranks(task, activity);
-      }
+      activity = pass(id);
       break;
     case TaskKind::Collective:
       HP_CHECK(false, "a collective is costed with its members");
   }
-  if (continues_kernel(id)) {
+  if (continues_launch(id)) {
     activity.start = {};
     activity.resident = true;
   }
@@ -443,7 +350,9 @@ Activity TaskCosts::activity_of(TaskId id) const {
 
 CollectiveCost TaskCosts::collective_cost(const std::vector<TaskId>& members) const {
   const auto count = static_cast<double>(members.size());
-  CollectiveCost cost{.members = static_cast<std::int64_t>(members.size())};
+  CollectiveCost cost{
+      .members = static_cast<std::int64_t>(members.size()),
+      .by = launches_.is_by_nccl(members.front()) ? Supplier::Library : Supplier::Own};
   const RankId first = rank_of(plan_.tasks[members.front().index()]);
   double most = 0;  // that enters one member
   for (const TaskId member : members) {
@@ -475,7 +384,9 @@ CollectiveCost TaskCosts::collective_cost(const std::vector<TaskId>& members) co
       cost.bytes = most * count / others;
       break;
     case CollectiveOp::ReduceScatter:
-      cost.kind = CollectiveKind::ReduceScatter;
+      // NCCL only moves what others give.
+      cost.kind =
+          cost.by == Supplier::Library ? CollectiveKind::AllToAll : CollectiveKind::ReduceScatter;
       cost.bytes = most * count / others;
       break;
   }
@@ -487,9 +398,10 @@ Activity TaskCosts::collective(TaskId id, const CollectiveCost& cost) const {
   const TransportRate* const rate = find_transport(machine_, "nccl", cost.level);
   CollectiveCost own = cost;
   own.dtype = task.writes.empty() ? "" : print(dtype_of(task.writes.front()));
-  if (rate != nullptr && crosses_unrounded(task, cost.level)) {
-    own.passes = passes_of_sum(task);
-    if (!own.passes.empty()) own.bandwidth = rate->converting;
+  const bool is_unrounded = crosses_unrounded(task, cost.level);
+  if (rate != nullptr && (is_unrounded || cost.by == Supplier::Library)) {
+    own.passes = passes_of_sum(task, cost.by);
+    if (is_unrounded && !own.passes.empty()) own.bandwidth = rate->converting;
   }
   return collective_activity(machine_, map_, rank_of(task), own);
 }

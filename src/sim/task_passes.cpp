@@ -31,21 +31,23 @@ std::vector<double> TaskCosts::passes_of(const Task& task) const {
   return passes;
 }
 
-// Of a member of a sum whose contributions those who take them round: they are added one by one,
-// beside what crosses. A library's sum adds while it moves, and so does one of which nothing is
-// rounded.
-std::vector<double> TaskCosts::passes_of_sum(const Task& task) const {
+// Of a member of a sum: pulls add contributions one by one, rounded as they are taken; beside NCCL,
+// which only moves, all that leaves is rounded before and folded behind. A machine's curve has all
+// of a sum of which nothing is rounded.
+std::vector<double> TaskCosts::passes_of_sum(const Task& task, Supplier by) const {
   if (task.collective != CollectiveOp::ReduceScatter || !task.wire || ideal_.no_round_trips) {
     return {};
   }
-  const double state = work_.bytes_of(task.writes.front());
+  const bool is_moved = by == Supplier::Library;
+  const double state = bytes_of(task.writes.front());
   const double sent = state * static_cast<double>(size_in_bytes(*task.wire)) /
                       static_cast<double>(size_in_bytes(dtype_of(task.writes.front())));
   std::vector<double> passes;
   for (const Ref& read : task.reads) {
-    if (rank_of(read) == rank_of(task) || dtype_of(read) == *task.wire) continue;
+    const bool is_rounded = dtype_of(read) == *task.wire;
+    if (rank_of(read) == rank_of(task) || (is_rounded && !is_moved)) continue;
     if (passes.empty()) passes.push_back(2 * state);  // what the others are added to
-    passes.push_back(sent);
+    if (!is_moved || !is_rounded) passes.push_back(is_moved ? state + sent : sent);
     passes.push_back(sent + 2 * state);
   }
   return passes;
@@ -54,9 +56,9 @@ std::vector<double> TaskCosts::passes_of_sum(const Task& task) const {
 // Contributions that a product adds to its own sums, each as a product with the identity: a tile's
 // rows more of depth.
 Activity TaskCosts::added_at_home(const Task& finalise) const {
-  const std::string dtype = operand_type(finalise);
+  const std::string_view dtype = print(operand_type(finalise));
   const Ref& home = finalise.writes.front();
-  const double elements = work_.bytes_of(home) / static_cast<double>(size_in_bytes(dtype_of(home)));
+  const double elements = bytes_of(home) / static_cast<double>(size_in_bytes(dtype_of(home)));
   double flops = 0;
   double bytes = 0;
   for (const Ref& read : finalise.reads) {

@@ -57,8 +57,8 @@ Roofline roofline_of(const Plan& plan, const BuiltWorkload& built) {
 }
 
 // How much of a delay of one rank reaches the end; the largest over a few ranks.
-double skew_sensitivity(const Plan& plan, const Machine& machine, const SimulateOptions& options,
-                        Picoseconds total) {
+double skew_sensitivity(const Plan& plan, const launch::LaunchPlan& launches,
+                        const Machine& machine, const SimulateOptions& options, Picoseconds total) {
   constexpr std::int64_t kShare = 10;
   const Picoseconds delay = std::min(Picoseconds(total.value / kShare),
                                      Picoseconds::longest() - total);  // a late run can be told
@@ -68,7 +68,7 @@ double skew_sensitivity(const Plan& plan, const Machine& machine, const Simulate
   for (const std::int64_t rank : std::set{std::int64_t{0}, ranks / 3, ranks / 2, ranks - 1}) {
     SimulateOptions late = options;
     late.delay = SimulateOptions::Delay{RankId(rank), delay};
-    const Picoseconds time = run_plan(plan, machine, late).engine.total;
+    const Picoseconds time = run_plan(plan, launches, machine, late).engine.total;
     most = std::max(most,
                     static_cast<double>((time - total).value) / static_cast<double>(delay.value));
   }
@@ -77,20 +77,21 @@ double skew_sensitivity(const Plan& plan, const Machine& machine, const Simulate
 
 }  // namespace
 
-Checked<Taxes> tax(const Plan& plan, const Machine& machine, Launch launch) {
+Checked<Taxes> tax(const Plan& plan, const launch::LaunchPlan& launches, const Machine& machine,
+                   Launch launch) {
   SimulateOptions options{.launch = launch, .ideal = {}, .delay = {}};
-  const auto time = [&] { return run_plan(plan, machine, options).engine.total; };
+  const auto time = [&] { return run_plan(plan, launches, machine, options).engine.total; };
   Taxes taxes;
   taxes.total = time();
   HP_REQUIRE_OK(check_time(taxes.total, "the plan", machine));
-  taxes.skew_sensitivity = skew_sensitivity(plan, machine, options, taxes.total);
+  taxes.skew_sensitivity = skew_sensitivity(plan, launches, machine, options, taxes.total);
   // An anomaly may make an idealised run slower: that tax is none then, and nobody's gain.
   options.ideal.no_launch = true;
   const Picoseconds launched = std::min(taxes.total, time());
   options.ideal.tile_edges = true;
   const Picoseconds tiled = std::min(launched, time());
   options.ideal.no_round_trips = true;
-  const BuiltRun last = run_plan(plan, machine, options);
+  const BuiltRun last = run_plan(plan, launches, machine, options);
   const Picoseconds direct = std::min(tiled, last.engine.total);
   const Roofline roofline = roofline_of(plan, last.built);
   taxes.launch = taxes.total - launched;

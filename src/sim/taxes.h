@@ -21,6 +21,7 @@ struct Taxes {
   double skew_sensitivity = 0;
 };
 // Requires: as simulate. Errors: check_time's.
-[[nodiscard]] Checked<Taxes> tax(const Plan& plan, const Machine& machine, Launch launch);
+[[nodiscard]] Checked<Taxes> tax(const Plan& plan, const launch::LaunchPlan& launches,
+                                 const Machine& machine, Launch launch);
 
 }  // namespace harpe

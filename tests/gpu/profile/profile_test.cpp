@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "compile/launches.h"
 #include "compile/session.h"
 #include "ir/tensor.h"
 #include "profile/profile_gpu.h"
@@ -65,7 +66,7 @@ TEST_F(Profile, of_one_gpu_says_how_long_a_product_takes) {
   EXPECT_EQ(*again, machine);
   const Checked<Plan> plan = cube();
   ASSERT_TRUE(plan.ok()) << render(plan.error());
-  const double said = simulate(*plan, machine)->total.seconds();
+  const double said = simulate(*plan, launches_on(*plan, machine), machine)->total.seconds();
   EXPECT_NEAR(said / run(*plan), 1, 0.25) << said;
 }
 

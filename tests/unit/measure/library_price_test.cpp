@@ -6,6 +6,7 @@
 #include <cmath>
 #include <set>
 
+#include "compile/launches.h"
 #include "compile/machines.h"
 #include "compile/simulation.h"
 #include "compile/tune.h"
@@ -107,7 +108,8 @@ TEST(LibraryPrice, is_that_of_leaves_given_to_a_library) {
   const Machine machine = load_machine("h200x8").value();
   const auto time = [&](const char* schedule) {
     subject.schedule = schedule;
-    return simulate(session.plan(subject).value(), machine)->total.microseconds();
+    const Plan plan = session.plan(subject).value();
+    return simulate(plan, launches_on(plan, machine), machine)->total.microseconds();
   };
   EXPECT_NEAR(time("bulk+cublaslt_gemm"), 40.3, 4);
 }
@@ -127,7 +129,8 @@ TEST(LibraryPrice, stands_beside_what_auto_runs_on_GPUs) {
   const std::optional<LibraryPrice> price = price_beside(session, subject, plan);
   ASSERT_TRUE(price.has_value());
   EXPECT_TRUE(price->is_faster());
-  EXPECT_EQ(price->schedule, simulate(plan, load_machine("h200x8").value())->total);
+  const Machine machine = load_machine("h200x8").value();
+  EXPECT_EQ(price->schedule, simulate(plan, launches_on(plan, machine), machine)->total);
   subject.schedule = "push";
   EXPECT_FALSE(price_beside(session, subject, plan).has_value()) << "was asked for by name";
   subject.schedule = "auto";

@@ -71,7 +71,7 @@ TEST(Fences, are_chosen_by_what_they_cost) {
         search(one->program, one->mesh, one->machine, one->options());
     ASSERT_TRUE(result.ok());
     const Evaluated& best = result->top.front();
-    SimulationEvaluator evaluator(one->program, one->mesh, one->machine);
+    SimulationEvaluator evaluator(one->program, one->mesh, one->machine, {});
     for (const FormVariant& variant : fence_variants_of(best.form, one->machine)) {
       const Checked<Evaluation> other = evaluator.evaluate(variant.form);
       ASSERT_TRUE(other.ok());

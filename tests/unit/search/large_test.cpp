@@ -137,7 +137,7 @@ TEST(LargeSearch, an_evaluation_is_given_up_while_it_lowers_and_while_it_simulat
   std::set<std::string> given_up;
   while (true) {
     asked = 0;
-    SimulationEvaluator evaluator(one->program, one->mesh, one->machine, limit);
+    SimulationEvaluator evaluator(one->program, one->mesh, one->machine, {}, limit);
     const Checked<Evaluation> evaluation = evaluator.evaluate(form);
     if (evaluation.ok()) break;
     ASSERT_EQ(evaluation.error().code, DiagCode::I505);

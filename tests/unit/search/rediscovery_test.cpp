@@ -265,7 +265,7 @@ TEST(Rediscovery, chooses_them_or_what_is_as_fast_where_they_should_win) {
     const auto one = make_case(ground.wanted.text, ground.wanted.machine);
     const auto result = search(one->program, one->mesh, one->machine, one->options());
     ASSERT_TRUE(result.ok()) << render(result.error());
-    SimulationEvaluator evaluator(one->program, one->mesh, one->machine);
+    SimulationEvaluator evaluator(one->program, one->mesh, one->machine, {});
     const NormalForm form = named_form(*one, ground.wanted.schedule);
     const auto named = evaluator.evaluate(fit_transports(form, one->mesh, one->machine).form);
     ASSERT_TRUE(named.ok()) << render(named.error());
@@ -281,7 +281,7 @@ TEST(Rediscovery, chooses_them_or_what_is_as_fast_where_they_should_win) {
 TEST(Rediscovery, takes_a_ring_where_memory_is_short) {
   const auto one =
       make_case({"attention", attention({"heads=16"}), "cp=8"}, flat_machine("switch", 8, 400));
-  SimulationEvaluator evaluator(one->program, one->mesh, one->machine);
+  SimulationEvaluator evaluator(one->program, one->mesh, one->machine, {});
   const auto ring = evaluator.evaluate(named_form(*one, "ring"));
   const auto gather = evaluator.evaluate(named_form(*one, "allgather"));
   ASSERT_TRUE(ring.ok() && gather.ok());

@@ -51,7 +51,7 @@ TEST(Search, answers_the_same_twice) {
 TEST(Search, shows_plans_that_are_made_and_timed_as_it_says) {
   const auto one = causal_case();
   const SearchResult result = expect_result(*one, one->options());
-  SimulationEvaluator evaluator(one->program, one->mesh, one->machine);
+  SimulationEvaluator evaluator(one->program, one->mesh, one->machine, {});
   for (const Evaluated& each : result.top) {
     const Checked<Evaluation> again = evaluator.evaluate(each.form);
     ASSERT_TRUE(again.ok());
@@ -258,7 +258,7 @@ TEST(Search, makes_plans_of_the_best_on_256_ranks) {
   ASSERT_GT(result.simulated, 1);
   const Evaluated& best = result.top.front();
   ASSERT_TRUE(best.simulated.has_value());
-  SimulationEvaluator evaluator(one->program, one->mesh, one->machine);
+  SimulationEvaluator evaluator(one->program, one->mesh, one->machine, {});
   const Checked<Evaluation> again = evaluator.evaluate(best.form);
   ASSERT_TRUE(again.ok());
   EXPECT_EQ(again->time, *best.simulated);

@@ -23,6 +23,13 @@ const Activity& work_of(const BuiltWorkload& built, std::size_t task) {
   return built.workload.activities[static_cast<std::size_t>(built.begin_of_task[task])];
 }
 
+// Kernels as on H200s, with all SMs of the few that there are.
+launch::LaunchPlan launched_on_all(const Plan& plan) {
+  launch::LaunchPlan launches = launched_by_h200(plan);
+  for (launch::Launch& launch : launches.launches) launch.reserved_sms = 0;
+  return launches;
+}
+
 std::size_t first_task(const Plan& plan, TaskKind kind) {
   return static_cast<std::size_t>(std::ranges::find(plan.tasks, kind, &Task::kind) -
                                   plan.tasks.begin());
@@ -55,7 +62,7 @@ TEST(Build, the_host_issues_every_launch_of_its_rank_in_order) {
 
 TEST(Build, tasks_of_one_kernel_are_launched_once_and_stay) {
   const Plan plan = plan_of("ag_gemm", {"m=512", "n=512", "k=512"}, "tp=4", "push");
-  const BuiltWorkload built = build_workload(plan, plain_machine(), {});
+  const BuiltWorkload built = build_workload(plan, launched_by_h200(plan), plain_machine(), {});
   std::set<std::pair<std::int32_t, std::int32_t>> seen;
   for (std::size_t i = 0; i < plan.tasks.size(); ++i) {
     const Task& task = plan.tasks[i];
@@ -72,7 +79,7 @@ TEST(Build, tasks_of_one_kernel_share_its_time) {
   const Machine machine = plain_machine(10);
   const std::vector<std::string> sizes = {"m=4096", "n=4096", "k=4096"};
   const auto sum = [&](const Plan& plan) {
-    const BuiltWorkload built = build_workload(plan, machine, {});
+    const BuiltWorkload built = build_workload(plan, launched_on_all(plan), machine, {});
     double seconds = 0;
     for (std::size_t i = 0; i < plan.tasks.size(); ++i) {
       if (plan.tasks[i].kind == TaskKind::Compute) seconds += work_of(built, i).work.seconds();
@@ -91,7 +98,7 @@ TEST(Build, a_launch_is_not_over_before_its_last_task_s_own_tiles) {
   machine.rates.front().tile_rows = 128;
   machine.rates.front().tile_columns = 256;
   machine.processor.sms = 4;
-  const BuiltWorkload built = build_workload(plan, machine, {});
+  const BuiltWorkload built = build_workload(plan, launched_on_all(plan), machine, {});
   // A tile for each of four ranks' 128 rows by 256 columns: together they take what one does alone.
   const double flops = 2.0 * 512 * 256 * 1024;
   int tails = 0;

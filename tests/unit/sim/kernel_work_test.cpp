@@ -5,146 +5,142 @@
 #include "tests/unit/sim/plans.h"
 
 namespace harpe {
-namespace kernel_work_test {
+namespace {
 
-// Parts of one launch over allocations of 1,000 bytes each. Operands and targets are blocks of
-// them.
-class Launch : public testing::Test {
- protected:
-  Ref block(std::int64_t alloc, std::int32_t at, WriteMode mode = WriteMode::Read) {
-    while (static_cast<std::int64_t>(plan.allocs.size()) <= alloc) {
-      plan.allocs.push_back({.rank = RankId(0),
-                             .name = "",
-                             .buffer = "",
-                             .level = Level::Home,
-                             .dtype = DType::BF16,
-                             .holds = {},
-                             .offset = 0,
-                             .bytes = 1000});
-    }
-    return {.alloc = AllocId(alloc), .mode = mode, .boxes = {{{at, at + 1}}}, .when = {}};
-  }
+using launch::Arrival;
+using launch::Kernel;
+using launch::Panel;
 
-  // Two operands and a target, each of so many bytes.
-  void add(const Ref& first, const Ref& second, const Ref& target, double bytes = 100) {
-    refs.push_back({first, second, target});
-    parts.push_back({.shape = {.batch = 1, .rows = 64, .columns = 32, .depth = 16, .flops = 10},
-                     .refs = {},
-                     .named = {bytes, bytes, bytes},
-                     .touched = {bytes, bytes, bytes},
-                     .operands = 2});
-    for (std::size_t i = 0; i < parts.size(); ++i) {
-      parts[i].refs = {&refs[i][0], &refs[i][1], &refs[i][2]};
-    }
-  }
-
-  LaunchWork joined(std::string_view leaf, bool masked = false, double few_rows = 0) {
-    return joined_work(plan, plain_machine().processor, leaf, masked, few_rows, parts);
-  }
-
-  Plan plan;
-  std::vector<std::array<Ref, 3>> refs;
-  std::vector<LaunchPart> parts;
-};
-
-TEST_F(Launch, of_other_panels_of_rows_has_more_rows) {
-  for (int i = 0; i < 4; ++i) add(block(0, i), block(1, 0), block(2, i, WriteMode::Init));
-  const LaunchWork work = joined("matmul");
-  EXPECT_EQ(work.shape, (LeafShape{.batch = 1,
-                                   .rows = 256,
-                                   .columns = 32,
-                                   .depth = 16,
-                                   .flops = 40,
-                                   .bytes = 400 + 100 + 400}));
+launch::Place place(int alloc, Interval rows, Interval columns) {
+  return {.alloc = AllocId(alloc), .span = {rows, columns}};
 }
 
-TEST_F(Launch, of_other_columns_has_more_columns) {
-  for (int i = 0; i < 4; ++i) add(block(0, 0), block(1, i), block(2, i, WriteMode::Init));
-  EXPECT_EQ(joined("matmul").shape.columns, 128);
-  EXPECT_EQ(joined("matmul").shape.rows, 64);
+// Two bytes each, all in the rank's own memory.
+double two_bytes(const launch::Place& place) {
+  return 2.0 * static_cast<double>(place.span[0].size() * place.span[1].size());
 }
 
-TEST_F(Launch, of_one_target_has_more_depth) {
-  add(block(0, 0), block(1, 0), block(2, 0, WriteMode::Init));
-  add(block(0, 1), block(1, 1), block(2, 0, WriteMode::Add));
-  const LaunchWork work = joined("matmul");
-  EXPECT_EQ(work.shape.depth, 32);
-  EXPECT_EQ(work.shape.rows, 64);
-  EXPECT_EQ(work.shape.bytes, 200 + 200 + 100) << "sums stay in registers";
+enum : int { kA, kB, kC, kOther };
+
+// C[rows, 64] += A[rows, depth] B[depth, 64] in panels of 32 rows.
+Kernel gemm(int panels, int chunks, bool own_b) {
+  Kernel kernel{.name = "gemm_sm90", .variant = ""};
+  for (int panel = 0; panel < panels; ++panel) {
+    const Interval rows{32 * panel, 32 * panel + 32};
+    Panel& made = kernel.panels.emplace_back();
+    made.stores = {place(kC, rows, {0, 64})};
+    for (int chunk = 0; chunk < chunks; ++chunk) {
+      const Interval depth{16 * chunk, 16 * chunk + 16};
+      made.meets.push_back(static_cast<std::int32_t>(kernel.arrivals.size()));
+      kernel.arrivals.push_back(
+          {.reads = {place(kA, rows, depth), place(own_b ? kOther + panel : kB, depth, {0, 64})},
+           .when = {}});
+    }
+  }
+  return kernel;
+}
+
+std::vector<TaskPart> parts(int count, double flops) {
+  std::vector<TaskPart> all(static_cast<std::size_t>(count));
+  for (TaskPart& part : all) part.work.shape.flops = flops;
+  return all;
+}
+
+constexpr double kFlops = 2.0 * 32 * 16 * 64;  // of a panel's chunk
+
+LaunchWork work_of(const Kernel& kernel, const std::vector<TaskPart>& tasks) {
+  Processor processor;
+  processor.cache_bytes = 1 << 20;
+  return gemm_work({&kernel, 1}, tasks, 0, processor, two_bytes);
+}
+
+TEST(KernelWork, panels_are_rows_and_chunks_are_depth) {
+  const LaunchWork work = work_of(gemm(3, 2, false), parts(6, kFlops));
+  EXPECT_EQ(work.shape.batch, 1);
+  EXPECT_NEAR(work.shape.rows, 96, 1e-9);
+  EXPECT_NEAR(work.shape.columns, 64, 1e-9);
+  EXPECT_NEAR(work.shape.depth, 32, 1e-9);
+  EXPECT_EQ(work.shape.flops, 6 * kFlops);
+  EXPECT_EQ(work.shape.bytes, 2.0 * (96 * 32 + 32 * 64 + 96 * 64)) << "B once, for all panels";
   EXPECT_EQ(work.carried, 0);
 }
 
-TEST_F(Launch, of_problems_apart_has_more_of_them) {
-  for (int i = 0; i < 3; ++i) add(block(0, i), block(1, i), block(2, i, WriteMode::Init));
-  const LaunchWork work = joined("matmul");
-  EXPECT_DOUBLE_EQ(work.shape.batch, 3);
-  EXPECT_DOUBLE_EQ(work.shape.rows, 64);
+TEST(KernelWork, each_b_is_a_problem_of_its_own) {
+  const LaunchWork work = work_of(gemm(3, 1, true), parts(3, kFlops));
+  EXPECT_EQ(work.shape.batch, 3);
+  EXPECT_NEAR(work.shape.rows, 32, 1e-9);
+  EXPECT_EQ(work.shape.bytes, 2.0 * 3 * (32 * 16 + 16 * 64 + 32 * 64));
 }
 
-TEST_F(Launch, of_attention_has_more_keys_and_one_state) {
-  for (int i = 0; i < 4; ++i) {
-    add(block(0, 0), block(1, i), block(2, 0, i == 0 ? WriteMode::Init : WriteMode::Add));
+TEST(KernelWork, routes_leave_rows_unused) {
+  const LaunchWork work = work_of(gemm(2, 1, false), parts(2, kFlops / 4));
+  EXPECT_NEAR(work.shape.rows, 16, 1e-9);
+  EXPECT_NEAR(work.shape.bytes, 2.0 * (16 * 16 + 16 * 64 + 16 * 64), 1e-6);
+}
+
+TEST(KernelWork, what_exceeds_the_cache_is_read_again_by_what_waits) {
+  Kernel kernel = gemm(4, 1, false);
+  kernel.arrivals[2].when = launch::SignalId(0);
+  kernel.arrivals[3].when = launch::SignalId(1);
+  Processor processor;  // without a cache
+  const auto bytes = [&](double few_rows) {
+    return gemm_work({&kernel, 1}, parts(4, kFlops), few_rows, processor, two_bytes).shape.bytes;
+  };
+  const double b = 2.0 * 16 * 64;
+  const double others = 2.0 * (128 * 16 + 128 * 64);
+  EXPECT_EQ(bytes(127), others + 3 * b) << "two panels in step, and two that wait";
+  EXPECT_EQ(bytes(128), others + b) << "one tile";
+}
+
+TEST(KernelWork, sums_that_go_on_are_read_first) {
+  Kernel kernel = gemm(1, 1, false);
+  kernel.panels.front().adds = true;
+  const LaunchWork work = work_of(kernel, parts(1, kFlops));
+  EXPECT_EQ(work.carried, 2.0 * 32 * 64);
+  EXPECT_EQ(work.shape.bytes, 2.0 * (32 * 16 + 16 * 64 + 2 * 32 * 64));
+}
+
+TEST(KernelWork, attention_has_rows_by_panels_and_columns_by_arrivals) {
+  Kernel kernel{.name = "attention_sm90", .variant = ""};
+  for (int chunk = 0; chunk < 4; ++chunk) {
+    const Interval keys{64 * chunk, 64 * chunk + 64};
+    kernel.arrivals.push_back(
+        {.reads = {place(kA, keys, {0, 8}), place(kB, keys, {0, 8})}, .when = {}});
   }
-  const LaunchWork work = joined("attn_fwd");
-  EXPECT_EQ(work.shape.columns, 128);
-  EXPECT_EQ(work.shape.rows, 64);
-  EXPECT_EQ(work.shape.depth, 16);
-}
-
-// One of them finds its rows in two places.
-TEST_F(Launch, of_tasks_with_other_operands_has_more_of_the_same) {
-  for (int i = 0; i < 2; ++i) add(block(0, i), block(1, 0), block(2, i, WriteMode::Init));
-  const Ref more = block(3, 0);
-  parts[1].refs.insert(parts[1].refs.begin(), &more);
-  parts[1].named.push_back(100);
-  parts[1].touched.push_back(100);
-  parts[1].operands = 3;
-  for (LaunchPart& part : parts) part.shape.bytes = 300;
-  const LaunchWork work = joined("matmul");
-  EXPECT_EQ(work.shape.batch, 2);
-  EXPECT_EQ(work.shape.rows, 64);
-  EXPECT_EQ(work.shape.bytes, 600);
-}
-
-// Its first task adds: the state is read, and read before all else.
-TEST_F(Launch, carries_a_state_on) {
-  add(block(0, 0), block(1, 0), block(2, 0, WriteMode::Add));
-  const LaunchWork work = joined("attn_fwd");
-  EXPECT_EQ(work.carried, 100);
-  EXPECT_EQ(work.shape.bytes, 100 + 100 + 200);
-}
-
-// The cache holds 1 MiB. Tasks in step read columns of B together; tasks that begin when their rows
-// come do not.
-TEST_F(Launch, reads_again_what_no_cache_holds_where_tasks_are_not_in_step) {
-  constexpr double kLarge = 2e6;
-  for (int i = 0; i < 4; ++i) {
-    add(block(0, i), block(1, 0), block(2, i, WriteMode::Init), kLarge);
+  Panel& panel = kernel.panels.emplace_back();
+  panel.reads = {place(kC, {0, 32}, {0, 8}), place(kOther, {0, 32}, {0, 8})};
+  panel.meets = {0, 1, 2, 3};
+  panel.stores = {place(kOther, {0, 32}, {0, 8})};
+  std::vector<TaskPart> tasks = parts(4, 10);
+  for (TaskPart& task : tasks) {
+    task.work.shape = {.batch = 1, .rows = 32, .columns = 64, .depth = 8, .flops = 10};
+    task.row_elements = 32 * 8;
+    task.column_elements = 64 * 8;
   }
-  for (Alloc& alloc : plan.allocs) alloc.bytes = 4 * 2'000'000;
-  EXPECT_EQ(joined("matmul").shape.bytes, (4 + 1 + 4) * kLarge);
-  for (std::size_t i = 1; i < 4; ++i) parts[i].waits = true;
-  EXPECT_EQ(joined("matmul").shape.bytes, (4 + 3 + 4) * kLarge);
-  EXPECT_EQ(joined("matmul", false, 4 * 64).shape.bytes, (4 + 1 + 4) * kLarge) << "one tile";
-  EXPECT_EQ(joined("matmul", false, 4 * 64 - 1).shape.bytes, (4 + 3 + 4) * kLarge);
+  const LaunchWork work = attention_work({&kernel, 1}, tasks, false, two_bytes);
+  EXPECT_EQ(work.shape.batch, 1);
+  EXPECT_EQ(work.shape.rows, 32);
+  EXPECT_EQ(work.shape.columns, 256);
+  EXPECT_EQ(work.shape.flops, 40);
+  EXPECT_EQ(work.carried, 2.0 * 32 * 8);
 }
 
-TEST_F(Launch, shares_its_time_by_operations) {
-  for (int i = 0; i < 2; ++i) add(block(0, i), block(1, 0), block(2, i, WriteMode::Init));
-  parts[1].shape.flops = 30;
-  EXPECT_EQ(shares_of(parts, 5), (std::vector<double>{0.25, 0.75}));
+TEST(KernelWork, panels_that_leave_are_tiled_apart) {
+  const Kernel kernel = gemm(2, 1, false);
+  EXPECT_EQ(tiles_apart({&kernel, 1}, 128), 2) << "two tiles, where 64 rows together have one";
+  EXPECT_EQ(tiles_apart({&kernel, 1}, 32), 1);
 }
 
-// Of four waves of tiles one can begin on what is there; the others come with the last piece.
-TEST_F(Launch, holds_its_first_wave_until_the_last_piece_is_there) {
-  for (int i = 0; i < 4; ++i) {
-    add(block(0, 0), block(1, i), block(2, 0, i == 0 ? WriteMode::Init : WriteMode::Add));
-  }
-  const std::vector<double> shares = shares_of(parts, 4);
-  for (std::size_t i = 0; i < 3; ++i) EXPECT_DOUBLE_EQ(shares[i], 1.0 / 16);
-  EXPECT_DOUBLE_EQ(shares[3], 1.0 / 4 + 3 * 3.0 / 16);
-  EXPECT_EQ(shares_of(parts, 1), (std::vector<double>{0.25, 0.25, 0.25, 0.25}));
+// Two tasks add to one target, and a third makes another.
+TEST(KernelWork, waves_come_with_the_last_chunk) {
+  const Ref one{.alloc = AllocId(0), .boxes = {}};
+  const Ref other{.alloc = AllocId(1), .boxes = {}};
+  std::vector<TaskPart> tasks = parts(4, 1);
+  tasks[0].target = tasks[1].target = &one;
+  tasks[2].target = tasks[3].target = &other;
+  const std::vector<double> shares = shares_of(tasks, 4);
+  EXPECT_EQ(shares, (std::vector<double>{1.0 / 16, 7.0 / 16, 1.0 / 16, 7.0 / 16}));
 }
 
-}  // namespace kernel_work_test
+}  // namespace
 }  // namespace harpe

@@ -1,5 +1,6 @@
 #include "tests/unit/sim/plans.h"
 
+#include "compile/launches.h"
 #include "compile/session.h"
 #include "support/check.h"
 
@@ -71,5 +72,11 @@ Machine paired_machine(double teraflops) {
                   "\"round\"\n",
               teraflops));
 }
+
+Machine h200() {
+  return parse_machine(find_machine_preset("h200x8")->text, "h200x8.machine").value();
+}
+
+launch::LaunchPlan launched_by_h200(const Plan& plan) { return launches_on(plan, h200()); }
 
 }  // namespace harpe

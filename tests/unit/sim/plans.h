@@ -5,6 +5,10 @@
 
 #include "machine/machine.h"
 #include "plan/plan.h"
+#include "sim/build.h"
+#include "sim/run.h"
+#include "sim/simulate.h"
+#include "sim/taxes.h"
 
 namespace harpe {
 
@@ -18,5 +22,31 @@ namespace harpe {
 [[nodiscard]] Machine plain_machine(double teraflops = 100);
 // Pairs of such processors on rails: 10 GB/s, signals 5 us, posts 1 us, fences 20 us.
 [[nodiscard]] Machine paired_machine(double teraflops = 100);
+
+// The shipped machine of eight H200, and what they launch for a plan.
+[[nodiscard]] Machine h200();
+[[nodiscard]] launch::LaunchPlan launched_by_h200(const Plan& plan);
+
+// Each task launched by itself.
+
+[[nodiscard]] inline Checked<Simulation> simulate(const Plan& plan, const Machine& machine,
+                                                  const SimulateOptions& options = {}) {
+  return simulate(plan, {}, machine, options);
+}
+[[nodiscard]] inline Checked<Picoseconds> simulate_total(const Plan& plan, const Machine& machine,
+                                                         const TimeLimit& limit) {
+  return simulate_total(plan, {}, machine, limit);
+}
+[[nodiscard]] inline Checked<Taxes> tax(const Plan& plan, const Machine& machine, Launch launch) {
+  return tax(plan, {}, machine, launch);
+}
+[[nodiscard]] inline BuiltRun run_plan(const Plan& plan, const Machine& machine,
+                                       const SimulateOptions& options) {
+  return run_plan(plan, {}, machine, options);
+}
+[[nodiscard]] inline BuiltWorkload build_workload(const Plan& plan, const Machine& machine,
+                                                  const SimulateOptions& options) {
+  return build_workload(plan, {}, machine, options);
+}
 
 }  // namespace harpe

@@ -1,0 +1,202 @@
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "sim/task_costs.h"
+#include "support/check.h"
+
+// What kernels that multiply take: the computes of a launch together, and each one's share.
+namespace harpe {
+namespace {
+
+double points_of(const TaskWork& work) {
+  return work.batch * work.rows * work.columns * work.depth;
+}
+
+// Does the last task only add to what others of the launch have begun?
+bool adds_to_others(std::span<const TaskPart> parts) {
+  return parts.back().target->mode == WriteMode::Add;
+}
+
+bool has_panels(const launch::Launch* launch) {
+  return launch != nullptr && std::ranges::any_of(launch->kernels, [](const auto& kernel) {
+           return !kernel.panels.empty();
+         });
+}
+
+}  // namespace
+
+// Computes of one launch and statement.
+void TaskCosts::group() {
+  shapes_.resize(plan_.tasks.size());
+  group_.resize(plan_.tasks.size(), -1);
+  shares_.resize(plan_.tasks.size(), 1);
+  std::map<std::size_t, std::int32_t> last;  // by launch
+  for (std::size_t i = 0; i < plan_.tasks.size(); ++i) {
+    const Task& task = plan_.tasks[i];
+    if (task.kind != TaskKind::Compute) continue;
+    shapes_[i] = work_.of(task);
+    if (points_of(shapes_[i]) == 0) continue;
+    const TaskId id(static_cast<std::int64_t>(i));
+    std::int32_t at = static_cast<std::int32_t>(groups_.size());
+    if (launches_.by(id) == DoneBy::Kernel)
+      at = last.try_emplace(launches_.at(id), at).first->second;
+    if (at < std::ssize(groups_)) {
+      const Task& first = plan_.tasks[groups_[static_cast<std::size_t>(at)].tasks.front().index()];
+      if (&statement_of(first) != &statement_of(task)) {
+        at = last[launches_.at(id)] = static_cast<std::int32_t>(groups_.size());
+      }
+    }
+    if (at == std::ssize(groups_)) groups_.emplace_back();
+    Group& group = groups_[static_cast<std::size_t>(at)];
+    group.tasks.push_back(id);
+    group.masked = group.masked || shapes_[i].masked;
+    group_[i] = at;
+  }
+}
+
+LaunchWork TaskCosts::work_of(const Group& group, std::span<const TaskPart> parts) const {
+  const TaskId first = group.tasks.front();
+  const launch::Launch* const launch = launches_.of(first);
+  if (!has_panels(launch)) return work_side_by_side(parts);
+  const RankId rank = rank_of(plan_.tasks[first.index()]);
+  const PlaceBytes bytes = [&](const launch::Place& place) {
+    const Alloc& alloc = plan_.allocs[place.alloc.index()];
+    if (alloc.rank != rank || !passes_memory(place.alloc)) return 0.0;
+    const DType dtype = in_16_bits_[place.alloc.index()] != 0 ? DType::BF16 : alloc.dtype;
+    double elements = 1;
+    for (const Interval& side : place.span) elements *= static_cast<double>(side.size());
+    return elements * static_cast<double>(size_in_bytes(dtype));
+  };
+  const Task& task = plan_.tasks[first.index()];
+  if (is_leaf(statement_of(task).leaf, Leaf::Matmul)) {
+    const LeafRate& rate = find_rate(machine_, print(Leaf::Matmul), print(operand_type(task)));
+    return gemm_work(launch->kernels, parts, rate.few_rows, machine_.processor, bytes);
+  }
+  return attention_work(launch->kernels, parts, group.masked, bytes);
+}
+
+void TaskCosts::measure(Group& group) {
+  const TaskId first = group.tasks.front();
+  const std::string& leaf = statement_of(plan_.tasks[first.index()]).leaf;
+  const std::string_view dtype = print(operand_type(plan_.tasks[first.index()]));
+  std::vector<TaskPart> parts;
+  for (const TaskId task : group.tasks) parts.push_back(part_of(task));
+  const LaunchWork work = work_of(group, parts);
+  group.activity = leaf_activity(first, work, group.masked);
+  if (parts.size() == 1) return;
+  const launch::Launch* const launch = launches_.of(first);
+  const bool sends = std::ranges::any_of(
+      launch->kernels, [](const launch::Kernel& kernel) { return !kernel.fused_stores.empty(); });
+  const LeafRate& rate = find_rate(machine_, leaf, dtype);
+  if (sends && !has_few_rows(rate, work.shape)) {
+    // Every panel that leaves is stored by whole tiles of its own, however few rows it has.
+    const double tile = rate.held_rows > 0 ? rate.held_rows : rate.tile_rows;
+    const double more = tiles_apart(launch->kernels, tile);
+    take(group.activity, from_seconds(group.activity.work.seconds() * more));
+  }
+  const double waves = ideal_.tile_edges ? 1
+                                         : leaf_waves(machine_, leaf, dtype, work.shape,
+                                                      sms_of(plan_.tasks[first.index()]));
+  const std::vector<double> shares = shares_of(parts, waves);
+  for (std::size_t i = 0; i < parts.size(); ++i) shares_[group.tasks[i].index()] = shares[i];
+  measure_alone(group, parts);
+}
+
+// One after the other in one launch, tasks take no longer than each in one of its own; and however
+// many processors are free by then, the last no less than its own tiles do.
+void TaskCosts::measure_alone(Group& group, std::span<const TaskPart> parts) {
+  Picoseconds all;
+  Picoseconds last;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (i == 0 || parts[i].work != parts[i - 1].work) {
+      last = leaf_activity(group.tasks[i], parts[i].work, group.masked).work;
+    }
+    all += last;
+  }
+  if (all < group.activity.work) take(group.activity, all);
+  if (!ideal_.tile_edges && !adds_to_others(parts)) group.alone = last;
+}
+
+// The same bytes in so much time, at no more than the memory's bandwidth.
+void TaskCosts::take(Activity& activity, Picoseconds work) const {
+  const double pace = activity.work.seconds() / work.seconds();
+  for (Use& use : activity.uses) {
+    if (map_.list[static_cast<std::size_t>(use.resource)].kind == ResourceKind::Memory) {
+      use.rate = std::min(use.rate * pace, machine_.processor.memory_bandwidth);
+    }
+  }
+  activity.work = work;
+}
+
+// As if it were alone, reading what it would then read.
+TaskPart TaskCosts::part_of(TaskId id) const {
+  const Task& task = plan_.tasks[id.index()];
+  const TaskWork& own = shapes_[id.index()];
+  TaskPart part{.work = {.shape = {.batch = own.batch,
+                                   .rows = own.rows,
+                                   .columns = own.columns,
+                                   .depth = own.depth,
+                                   .flops = own.flops}},
+                .target = &task.writes.front()};
+  for (const Ref& ref : task.reads) part.work.shape.bytes += touched(task, ref);
+  for (const Ref& ref : task.writes) {
+    const double bytes = touched(task, ref);
+    part.work.shape.bytes += bytes;
+    if (ref.mode == WriteMode::Add) part.work.carried += bytes;
+  }
+  part.work.shape.bytes += part.work.carried;
+  const auto elements = [&](const Ref& ref) {
+    return bytes_of(ref) / static_cast<double>(size_in_bytes(dtype_of(ref)));
+  };
+  if (task.reads.size() > 1) {
+    part.row_elements = elements(task.reads[0]);
+    part.column_elements = elements(task.reads[1]);
+  }
+  return part;
+}
+
+Activity TaskCosts::compute(TaskId id) const {
+  const std::int32_t at = group_[id.index()];
+  if (at < 0) return launch_activity(machine_);
+  Activity activity = groups_[static_cast<std::size_t>(at)].activity;
+  activity.work = activity.work.scaled(shares_[id.index()]);
+  return activity;
+}
+
+Picoseconds TaskCosts::alone(TaskId id) const {
+  const std::int32_t at = group_[id.index()];
+  if (at < 0) return {};
+  const Group& group = groups_[static_cast<std::size_t>(at)];
+  return group.tasks.back() == id ? group.alone : Picoseconds();
+}
+
+// Ranks do much alike: what was priced for one is moved to the other.
+Activity TaskCosts::leaf_activity(TaskId id, const LaunchWork& work, bool masked) {
+  const Task& task = plan_.tasks[id.index()];
+  const LeafShape& shape = work.shape;
+  const DType dtype = operand_type(task);
+  const auto [known, is_new] =
+      leaves_.try_emplace(LeafKey{statement_of(task).leaf, dtype,
+                                  std::array{shape.batch, shape.rows, shape.columns, shape.depth,
+                                             shape.flops, shape.bytes, work.carried},
+                                  masked, sms_of(task), supplier_of(task)});
+  if (is_new) {
+    known->second = compute_activity(machine_, map_, rank_of(task),
+                                     {.leaf = statement_of(task).leaf,
+                                      .dtype = print(dtype),
+                                      .shape = shape,
+                                      .carried = work.carried,
+                                      .causal = masked,
+                                      .sms = sms_of(task),
+                                      .by = supplier_of(task)});
+  }
+  Activity activity = known->second;
+  for (Use& use : activity.uses) {
+    const Resource& resource = map_.list[static_cast<std::size_t>(use.resource)];
+    use.resource = find_resource(map_, resource.kind, rank_of(task));
+  }
+  return activity;
+}
+
+}  // namespace harpe

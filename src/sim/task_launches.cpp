@@ -1,0 +1,135 @@
+#include "sim/task_launches.h"
+
+#include <algorithm>
+
+namespace harpe {
+namespace {
+
+constexpr std::string_view kCopyEngine = "copy_engine";
+constexpr std::string_view kNccl = "nccl";
+
+bool has_inner_waits(const launch::Kernel& kernel) {
+  const auto waits = [](const auto& part) { return part.when.has_value(); };
+  return std::ranges::any_of(kernel.arrivals, waits) ||
+         std::ranges::any_of(kernel.panels, [&](const launch::Panel& panel) {
+           return std::ranges::any_of(panel.addends, waits);
+         });
+}
+
+// How the launch's kernels, which have panels, do a task of it.
+DoneBy done_by_panels(const launch::Launch& launch, const Task& task) {
+  switch (task.kind) {
+    case TaskKind::Compute:
+      return DoneBy::Kernel;
+    case TaskKind::Copy: {
+      const auto copies = [&](const launch::Kernel& kernel) {
+        return std::ranges::any_of(kernel.fused_copies, [&](const launch::FusedCopy& copy) {
+          return copy.to.alloc == task.writes.front().alloc;
+        });
+      };
+      return std::ranges::any_of(launch.kernels, copies) ? DoneBy::FusedCopy : DoneBy::FusedStore;
+    }
+    case TaskKind::Finalise: {
+      const auto adds = [](const launch::Kernel& kernel) {
+        return std::ranges::any_of(
+            kernel.panels, [](const launch::Panel& panel) { return !panel.addends.empty(); });
+      };
+      return std::ranges::any_of(launch.kernels, adds) ? DoneBy::Total : DoneBy::Rounding;
+    }
+    default:
+      return DoneBy::Itself;
+  }
+}
+
+}  // namespace
+
+TaskLaunches::TaskLaunches(const Plan& plan, const launch::LaunchPlan& launches)
+    : plan_(plan), launches_(launches), by_(plan.tasks.size(), DoneBy::Itself) {
+  if (launches.launches.empty()) return;
+  at_.resize(plan.tasks.size());
+  inside_.resize(launches.launches.size());
+  for (std::size_t i = 0; i < launches.launches.size(); ++i) {
+    if (!launches.launches[i].lands) note(launches.launches[i], i);
+  }
+}
+
+void TaskLaunches::note(const launch::Launch& launch, std::size_t at) {
+  inside_[at] = std::ranges::any_of(launch.kernels, has_inner_waits) ? 1 : 0;
+  const bool has_panels = std::ranges::any_of(
+      launch.kernels, [](const launch::Kernel& kernel) { return !kernel.panels.empty(); });
+  for (const TaskId id : launch.does) {
+    at_[id.index()] = at;
+    DoneBy& by = by_[id.index()];
+    if (launch.is_skipped) {
+      by = DoneBy::Nothing;
+    } else if (has_panels) {
+      by = done_by_panels(launch, plan_.tasks[id.index()]);
+    } else if (launch.does.size() > 1 && plan_.tasks[id.index()].kind == TaskKind::Compute) {
+      by = DoneBy::Kernel;
+    }
+  }
+}
+
+std::int64_t TaskLaunches::kernels(TaskId task) const {
+  return at_.empty() ? 1 : std::ssize(launches_.launches[at(task)].kernels);
+}
+
+bool TaskLaunches::is_by_engine(TaskId task) const {
+  return std::ranges::all_of(
+      of(task)->kernels, [](const launch::Kernel& kernel) { return kernel.name == kCopyEngine; });
+}
+
+bool TaskLaunches::is_by_nccl(TaskId task) const {
+  return !at_.empty() && std::ranges::any_of(of(task)->kernels, [](const launch::Kernel& kernel) {
+    return kernel.name == kNccl;
+  });
+}
+
+std::int64_t TaskLaunches::copy_blocks(TaskId task) const {
+  if (by(task) != DoneBy::FusedCopy) return 0;
+  std::int64_t blocks = 0;
+  for (const launch::Kernel& kernel : of(task)->kernels) blocks += kernel.copy_blocks;
+  return blocks;
+}
+
+// Of inputs of its rank's own, which a kernel may read in place.
+bool TaskLaunches::is_local_copy(const Task& task) const {
+  if (task.kind != TaskKind::Copy) return false;
+  const RankId rank = plan_.queues[task.queue.index()].rank;
+  const auto is_own = [&](const Ref& ref) { return plan_.allocs[ref.alloc.index()].rank == rank; };
+  return std::ranges::all_of(task.writes, is_own) &&
+         std::ranges::all_of(task.reads, [&](const Ref& ref) {
+           return is_own(ref) && plan_.allocs[ref.alloc.index()].level == Level::Home;
+         });
+}
+
+bool TaskLaunches::waits(TaskId task, TaskId before) const {
+  if (at_.empty()) return true;
+  if (by(before) == DoneBy::Nothing) return false;
+  const Task& from = plan_.tasks[before.index()];
+  if (by(task) != DoneBy::Kernel || !is_local_copy(from)) return true;
+  const auto is_written = [&](const launch::Place& place) {
+    return std::ranges::any_of(from.writes,
+                               [&](const Ref& ref) { return ref.alloc == place.alloc; });
+  };
+  const auto reads = [&](const launch::Kernel& kernel) {
+    return kernel.panels.empty() ||
+           std::ranges::any_of(kernel.arrivals,
+                               [&](const launch::Arrival& arrival) {
+                                 return std::ranges::any_of(arrival.reads, is_written);
+                               }) ||
+           std::ranges::any_of(kernel.panels, [&](const launch::Panel& panel) {
+             return std::ranges::any_of(panel.reads, is_written);
+           });
+  };
+  return std::ranges::any_of(of(task)->kernels, reads);
+}
+
+bool TaskLaunches::waits_inside(TaskId task) const {
+  if (at_.empty()) return true;
+  const DoneBy how = by(task);
+  return how == DoneBy::Itself || how == DoneBy::FusedCopy ||
+         (inside_[at(task)] != 0 && how != DoneBy::FusedStore);
+}
+
+}  // namespace harpe
