@@ -128,15 +128,15 @@ TEST(LaunchSteps, refuse_kernels_and_places_that_cannot_be) {
   std::vector<launch::Kernel> kernels = kernels_of(plan);
   kernels[0].arrivals[0].reads.front() = kernels[0].panels[0].stores.front();
   EXPECT_EQ(finding(kernels),
-            "error[V704]: `gemm` of launch 1 on rank 0 does no statement of the launch's tasks");
+            "error[V704]: `gemm` of launch 2 on rank 0 does no statement of the launch's tasks");
   kernels = kernels_of(plan);
   kernels[0].panels[0].dtype = DType::BF16;
   EXPECT_EQ(finding(kernels),
-            "error[V704]: `gemm` of launch 1 on rank 0 stores bf16 where f32 lies");
+            "error[V704]: `gemm` of launch 2 on rank 0 stores bf16 where f32 lies");
   kernels = kernels_of(plan);
   kernels[0].panels[0].stores.front().span[0] = {.begin = 0, .end = 9};
   EXPECT_EQ(finding(kernels),
-            "error[V705]: `gemm` of launch 1 on rank 0 names a place in `c.home` of rank 0, which "
+            "error[V705]: `gemm` of launch 2 on rank 0 names a place in `c.home` of rank 0, which "
             "cannot hold all of it");
   LaunchPlan landing = cpu::launches_of(plan, false).value();
   landing.launches[1].lands = true;
