@@ -53,12 +53,15 @@ class Roof {
       labels_.keep_clear(x_.position(point.intensity), kRoofHeight * (1 - y_.position(point.rate)),
                          6);
     }
-    for (const bool chosen : {false, true}) {
-      for (const PageRoofPoint& point : roof_.points) {
-        if (point.winner == chosen) out += draw_point(point);
-      }
+    // Chosen points find a place for their names first, and are drawn over the others.
+    std::string chosen;
+    for (const PageRoofPoint& point : roof_.points) {
+      if (point.winner) chosen += draw_point(point);
     }
-    return out;
+    for (const PageRoofPoint& point : roof_.points) {
+      if (!point.winner) out += draw_point(point);
+    }
+    return out + chosen;
   }
 
  private:
