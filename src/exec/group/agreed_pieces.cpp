@@ -61,7 +61,7 @@ std::optional<AgreedPieces::Piece> AgreedPieces::take(std::int64_t bytes, bool i
   std::atomic<std::uint64_t>& place = words(0).decisions[call % kHistory];
   std::uint64_t decision = place.load(std::memory_order_acquire);
   if (call_of(decision) != call) {
-    // Whoever else decides this call now writes the same.
+    // A rank that decides this call at the same time writes the same number of bytes.
     words(0).bytes[call % kHistory].store(bytes, std::memory_order_relaxed);
     const std::uint64_t own = make_decision(call, is_wanted ? choose(bytes) : std::nullopt);
     if (place.compare_exchange_strong(decision, own, std::memory_order_acq_rel)) decision = own;

@@ -212,7 +212,7 @@ class CudaExecutor final : public Executor, public TakesTurns {
     replay_on_all(turns, runs);
     FaultReport faults;
     for (CudaExecutor* const each : turns) {
-      std::vector<RankRun> of_others(runs.size());  // how ranks ended is told of the first
+      std::vector<RankRun> of_others(runs.size());  // the first one's runs say how ranks ended
       FaultReport found =
           cuda::collect_gpu_faults(each->plan(), each->prepared_->blocks, each->prepared_->launches,
                                    each->reports_of(each == this ? runs : of_others));

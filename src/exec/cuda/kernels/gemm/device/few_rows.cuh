@@ -240,10 +240,10 @@ HP_DEVICE void gemm_of_few_rows(const GemmArgs& args, char* memory) {
   if (warp == 1 && elected()) prefetch_map(&piece_of(args, 0).map);
   if (warp == 2) note_panels<kConfig>(args, shared);
   __syncwarp();
-  // Nobody arrives in a block whose barriers are not made yet.
+  // Other blocks arrive at this block's barriers only once they are made.
   arrive_in_cluster();
   if (warp == 0) {
-    arrive_threads(kConfig.consumers() + 1, kConfig.threads());  // B waits for nobody here
+    arrive_threads(kConfig.consumers() + 1, kConfig.threads());  // loading B needs no other warp
   } else {
     sync_threads(kConfig.consumers() + 1, kConfig.threads());
   }
