@@ -1,5 +1,7 @@
 #include "exec/actions/action.h"
 
+#include <utility>
+
 namespace harpe::actions {
 namespace {
 
@@ -50,6 +52,15 @@ Add make_add(const Cell& cell, const View& to, const View& from) {
           .from = from,
           .rows = rows_of(cell, to, from),
           .slots = slot_rows<2>(cell, {&to, &from})};
+}
+
+Sum make_sum(const Cell& cell, const View& to, std::vector<Sum::Source> from, DType state) {
+  std::vector<std::vector<std::int64_t>> strides = {to.strides};
+  for (const Sum::Source& source : from) strides.push_back(source.view.strides);
+  return {.to = to,
+          .from = std::move(from),
+          .state = state,
+          .rows = Rows(lengths_of(cell, to, false), strides)};
 }
 
 Fill make_fill(const Cell& cell, const View& to, double value) {

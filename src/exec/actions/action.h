@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <variant>
 #include <vector>
 
@@ -44,7 +45,8 @@ struct Assign {
   SlotRows<2> slots = {};
 };
 
-// to += from in the type of `to`, a partial state. Rows walk (to, from).
+// to += from in the type of `to`, a partial state; a sum of two, whose rows may be ragged. Rows
+// walk (to, from).
 struct Add {
   View to;
   View from;
@@ -58,17 +60,41 @@ struct Fill {
   Rows rows;
 };
 
-// (o, l) = (o, l) combined with (o2, l2); operands of a loop in this order.
+// The most contributions that one action folds.
+constexpr std::size_t kFoldSources = 8;
+
+// to = the sum of the sources in their order, in `state`, rounded once to `to`'s type; `to` may be
+// the first source. Rows walk (to, sources).
+struct Sum {
+  struct Source {
+    View view;
+    std::optional<DType> wire;  // that it is rounded to first
+  };
+  View to;
+  std::vector<Source> from;
+  DType state = DType::F32;
+  Rows rows;
+};
+
+// (o, l) of `to` = those of the sources combined in their order, in `state`, rounded once; `to` may
+// be the first source. Operands of a loop: o and l of `to`, then of each source.
 struct Combine {
-  std::byte* o = nullptr;
-  std::byte* l = nullptr;
-  const std::byte* o2 = nullptr;
-  const std::byte* l2 = nullptr;
-  DType dtype = DType::F32;
+  struct Side {
+    std::byte* o = nullptr;
+    std::byte* l = nullptr;
+    DType o_dtype = DType::F32;
+    DType l_dtype = DType::F32;
+    std::array<std::int64_t, 2> row_strides{};  // elements
+    std::optional<DType> wire = std::nullopt;   // of a source: that it is rounded to first
+  };
+  static constexpr std::size_t kOperands = 2 + 2 * kFoldSources;
+
+  Side to;
+  std::vector<Side> from;
+  DType state = DType::F32;
   std::int64_t rows = 1;
   std::int64_t value_dim = 1;
-  std::array<std::int64_t, 4> row_strides{};  // elements
-  std::vector<Loop<4>> loops;
+  std::vector<Loop<kOperands>> loops;
 };
 
 // Matrix products around which axes that are in no matrix run; operands a, b, c.
@@ -108,8 +134,8 @@ struct Apply {
   SlotRows<3> slots = {};
 };
 
-using Action = std::variant<Assign, Add, Fill, Combine, Multiply, Attend, Differentiate, RowDot,
-                            Apply, ChooseExperts, LimitChoices, GatherRows, CombineRows>;
+using Action = std::variant<Assign, Add, Sum, Fill, Combine, Multiply, Attend, Differentiate,
+                            RowDot, Apply, ChooseExperts, LimitChoices, GatherRows, CombineRows>;
 
 // Of a transfer of rows: how many there are, and how many there may be.
 struct SlotShare {
@@ -126,6 +152,9 @@ struct TaskWork {
 
 [[nodiscard]] Assign make_assign(const Cell& cell, const View& to, const View& from);
 [[nodiscard]] Add make_add(const Cell& cell, const View& to, const View& from);
+// Requires: the cell has no ragged axis; 1 to kFoldSources sources.
+[[nodiscard]] Sum make_sum(const Cell& cell, const View& to, std::vector<Sum::Source> from,
+                           DType state);
 [[nodiscard]] Fill make_fill(const Cell& cell, const View& to, double value);
 
 }  // namespace harpe::actions

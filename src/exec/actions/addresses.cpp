@@ -14,7 +14,14 @@ class AddressFields {
   void operator()(Assign& assign) { visit_all(assign.to.data, assign.from.data); }
   void operator()(Add& add) { visit_all(add.to.data, add.from.data); }
   void operator()(Fill& fill) { visit_all(fill.to.data); }
-  void operator()(Combine& combine) { visit_all(combine.o, combine.l, combine.o2, combine.l2); }
+  void operator()(Sum& sum) {
+    visit_all(sum.to.data);
+    for (Sum::Source& source : sum.from) visit_all(source.view.data);
+  }
+  void operator()(Combine& combine) {
+    visit_all(combine.to.o, combine.to.l);
+    for (Combine::Side& source : combine.from) visit_all(source.o, source.l);
+  }
   void operator()(Multiply& multiply) {
     visit_all(multiply.first.a.data, multiply.first.b.data, multiply.first.c);
   }

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <iterator>
+#include <optional>
 
 #include "exec/actions/prepare.h"
 #include "support/check.h"
@@ -81,12 +82,11 @@ class FoldBuilder {
     for (const Ref& ref : task_.reads) parts.push_back(space.add(ref));
     row_axes_ = parts[targets_ - 1].axes;
     const auto ragged = ragged_axis_of_space(setting_.plan, setting_.blocks, space.keys());
-    const bool rounds =
-        (task_.kind == TaskKind::Finalise && task_.reads.size() > targets_) ||
-        std::ranges::any_of(task_.reads, [&](const Ref& r) { return is_narrowed(r); });
+    // What lies between actions is in scratch, a part of the rows at a time.
+    const bool needs_scratch = ragged.has_value() || task_.reads.size() > targets_ * kFoldSources;
     for (const Patch& patch : parts[0].patches) {
       std::vector<std::vector<Interval>> boxes = {patch.span};
-      if (rounds) boxes = split_rows(patch.span, row_axes_, setting_.scratch.elements);
+      if (needs_scratch) boxes = split_rows(patch.span, row_axes_, setting_.scratch.elements);
       for (const std::vector<Interval>& box : boxes) {
         for (const Cell& cell : cut(box, parts, {}, ragged)) build_cell(cell);
       }
@@ -95,41 +95,81 @@ class FoldBuilder {
 
   using State = std::vector<View>;  // one view per target
 
+  struct Source {
+    State state;
+    std::optional<DType> wire = std::nullopt;
+  };
+
   // A reduce-scatter rounds what comes from other ranks to its wire type.
-  [[nodiscard]] bool is_narrowed(const Ref& ref) const {
+  [[nodiscard]] std::optional<DType> wire_of(const Ref& ref) const {
     const Alloc& alloc = setting_.plan.allocs[ref.alloc.index()];
-    return task_.kind == TaskKind::Collective && task_.wire && *task_.wire != alloc.dtype &&
-           alloc.rank != setting_.plan.queues[task_.queue.index()].rank;
+    const bool is_rounded = task_.kind == TaskKind::Collective && task_.wire != alloc.dtype &&
+                            alloc.rank != setting_.plan.queues[task_.queue.index()].rank;
+    return is_rounded ? task_.wire : std::nullopt;
   }
 
   void build_cell(const Cell& cell) {
     const State to(cell.views.begin(), cell.views.begin() + static_cast<std::ptrdiff_t>(targets_));
-    std::vector<State> sources;
+    std::vector<Source> sources;
     scratch_used_ = 0;
     for (std::size_t i = targets_; i < cell.views.size(); i += targets_) {
       const auto first = cell.views.begin() + static_cast<std::ptrdiff_t>(i);
-      State source(first, first + static_cast<std::ptrdiff_t>(targets_));
+      const State source(first, first + static_cast<std::ptrdiff_t>(targets_));
       if (source[0].data == nullptr) continue;
-      if (is_narrowed(task_.reads[i - targets_])) source = narrow(cell, source);
-      sources.push_back(std::move(source));
+      sources.push_back({.state = source, .wire = wire_of(task_.reads[i - targets_])});
     }
     HP_CHECK(!sources.empty(), "a fold has a contribution to every block it writes");
-    if (to[0].mode == WriteMode::Add) {
-      for (const State& source : sources) combine(cell, to, source);
-      return;
-    }
-    const bool in_place = sources.size() == 1 || to[0].mode == WriteMode::Init;
-    State state = in_place ? to : make_wide(cell, to);
-    // Scratch has as many rows as what it is made of.
-    for (std::size_t t = 0; !in_place && t < targets_; ++t) state[t].used = sources[0][t].used;
-    assign(cell, state, sources[0]);
-    for (std::size_t i = 1; i < sources.size(); ++i) combine(cell, state, sources[i]);
-    if (!in_place) assign(cell, to, state);
+    if (to[0].mode == WriteMode::Add) sources.insert(sources.begin(), {.state = to});
+    if (cell.slot_axis) return add_ragged(cell, to, sources);
+    if (sources.size() == 1 && !sources.front().wire) return assign(cell, to, sources[0].state);
+    fold(cell, to, std::move(sources));
   }
 
-  State narrow(const Cell& cell, const State& source) {
-    State rounded = make_state(cell, source, *task_.wire);
-    assign(cell, rounded, source);
+  // So many sources at a time; what the first of them make is in `to` or, where that rounds,
+  // beside.
+  void fold(const Cell& cell, const State& to, std::vector<Source> sources) {
+    const bool rounds = to[0].mode == WriteMode::Set;
+    State between;
+    while (sources.size() > kFoldSources) {
+      if (between.empty()) between = rounds ? make_wide(cell, to) : to;
+      const auto end = sources.begin() + static_cast<std::ptrdiff_t>(kFoldSources);
+      fold_once(cell, between, {sources.begin(), end});
+      sources.erase(sources.begin(), end);
+      sources.insert(sources.begin(), {.state = between});
+    }
+    fold_once(cell, to, sources);
+  }
+
+  void fold_once(const Cell& cell, const State& to, const std::vector<Source>& sources) {
+    if (stmt_.monoid == Monoid::Lse) {
+      work_.actions.emplace_back(combination(cell, to, sources));
+      return;
+    }
+    std::vector<Sum::Source> from;
+    for (const Source& source : sources) {
+      from.push_back({.view = source.state[0], .wire = source.wire});
+    }
+    work_.actions.emplace_back(make_sum(cell, to[0], std::move(from), type_between(to)));
+  }
+
+  // Rows that nothing uses are no numbers: they are gone through one by one.
+  void add_ragged(const Cell& cell, const State& to, const std::vector<Source>& sources) {
+    HP_CHECK(targets_ == 1, "no states of several numbers are ragged");
+    const bool rounds = to[0].mode == WriteMode::Set && sources.size() > 1;
+    State state = rounds ? make_wide(cell, to) : to;
+    // Scratch has as many rows as what it is made of.
+    if (rounds) state[0].used = sources.front().state[0].used;
+    if (to[0].mode != WriteMode::Add) assign(cell, state, narrowed(cell, sources.front()));
+    for (std::size_t i = 1; i < sources.size(); ++i) {
+      work_.actions.emplace_back(make_add(cell, state[0], narrowed(cell, sources[i])[0]));
+    }
+    if (rounds) assign(cell, to, state);
+  }
+
+  State narrowed(const Cell& cell, const Source& source) {
+    if (!source.wire) return source.state;
+    State rounded = make_state(cell, source.state, *source.wire);
+    assign(cell, rounded, source.state);
     return rounded;
   }
 
@@ -139,61 +179,55 @@ class FoldBuilder {
     }
   }
 
-  void combine(const Cell& cell, const State& to, const State& from) {
-    if (stmt_.monoid == Monoid::Lse) {
-      combine_lse(cell, to, from);
-    } else {
-      work_.actions.emplace_back(make_add(cell, to[0], from[0]));
-    }
-  }
-
-  void combine_lse(const Cell& cell, const State& to, State from) {
-    HP_CHECK(to[0].dtype == to[1].dtype, "(o, l) states have one type");
-    if (from[0].dtype != to[0].dtype || from[1].dtype != to[1].dtype) {  // came over a narrow wire
-      const std::size_t mark = scratch_used_;
-      const State wide = make_wide(cell, to);
-      assign(cell, wide, from);
-      from = wide;
-      scratch_used_ = mark;  // the next source may overwrite it
-    }
-    work_.actions.emplace_back(combination(cell, to, from));
+  [[nodiscard]] static Combine::Side side_of(const State& state, std::optional<DType> wire) {
+    return {.o = state[0].data,
+            .l = state[1].data,
+            .o_dtype = state[0].dtype,
+            .l_dtype = state[1].dtype,
+            .wire = wire};
   }
 
   // The rows of the longest of l's axes go to the kernel, the other axes are loops around it.
-  Combine combination(const Cell& cell, const State& to, const State& from) const {
-    Combine fold{.o = to[0].data,
-                 .l = to[1].data,
-                 .o2 = from[0].data,
-                 .l2 = from[1].data,
-                 .dtype = to[0].dtype,
-                 .loops = {}};
+  [[nodiscard]] Combine combination(const Cell& cell, const State& to,
+                                    const std::vector<Source>& sources) const {
+    Combine fold{
+        .to = side_of(to, std::nullopt), .from = {}, .state = type_between(to), .loops = {}};
+    std::vector<const State*> states = {&to};
+    for (const Source& source : sources) {
+      fold.from.push_back(side_of(source.state, source.wire));
+      states.push_back(&source.state);
+    }
     const std::size_t rows = *std::ranges::max_element(
         row_axes_, {}, [&](std::size_t axis) { return cell.span[axis].size(); });
-    const std::int64_t size = size_in_bytes(fold.dtype);
     for (std::size_t axis = 0; axis < cell.span.size(); ++axis) {
-      const std::array<std::int64_t, 4> strides = {to[0].strides[axis], to[1].strides[axis],
-                                                   from[0].strides[axis], from[1].strides[axis]};
       const std::int64_t length = cell.span[axis].size();
-      if (axis == rows) {
-        fold.rows = length;
-        fold.row_strides = strides;
-      } else if (std::ranges::find(row_axes_, axis) == row_axes_.end()) {
-        HP_CHECK(strides[0] == 1 && strides[2] == 1, "values of a row lie one after the other");
-        fold.value_dim = length;
-      } else if (length > 1) {
-        fold.loops.push_back({.length = length,
-                              .bytes = {strides[0] * size, strides[1] * size, strides[2] * size,
-                                        strides[3] * size}});
+      const bool is_value = std::ranges::find(row_axes_, axis) == row_axes_.end();
+      if (is_value) fold.value_dim = length;
+      Loop<Combine::kOperands> loop{.length = length, .bytes = {}};
+      for (std::size_t i = 0; i < states.size(); ++i) {
+        Combine::Side& side = i == 0 ? fold.to : fold.from[i - 1];
+        const std::array<std::int64_t, 2> strides = {(*states[i])[0].strides[axis],
+                                                     (*states[i])[1].strides[axis]};
+        HP_CHECK(!is_value || strides[0] == 1, "values of a row lie one after the other");
+        if (axis == rows) side.row_strides = strides;
+        loop.bytes[2 * i] = strides[0] * size_in_bytes(side.o_dtype);
+        loop.bytes[2 * i + 1] = strides[1] * size_in_bytes(side.l_dtype);
       }
+      if (axis == rows) fold.rows = length;
+      if (axis != rows && !is_value && length > 1) fold.loops.push_back(loop);
     }
     return fold;
   }
 
-  // The type in which (o, l) or a sum is combined before it is rounded into `like`.
+  // In which (o, l) or a sum is folded before it is rounded into `to`.
+  [[nodiscard]] static DType type_between(const State& to) {
+    const bool is_wide = std::ranges::any_of(
+        to, [](const View& view) { return state_dtype(view.dtype) == DType::F64; });
+    return is_wide ? DType::F64 : DType::F32;
+  }
+
   State make_wide(const Cell& cell, const State& like) {
-    const bool wide = std::ranges::any_of(
-        like, [](const View& view) { return state_dtype(view.dtype) == DType::F64; });
-    return make_state(cell, like, wide ? DType::F64 : DType::F32);
+    return make_state(cell, like, type_between(like));
   }
 
   // A state of the cell's shape in scratch memory, dense in the order of the axes.

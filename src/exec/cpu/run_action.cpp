@@ -1,6 +1,10 @@
 #include "exec/cpu/run_action.h"
 
+#include <algorithm>
+#include <array>
 #include <cstring>
+#include <optional>
+#include <vector>
 
 #include "exec/cpu/kernels/attention.h"
 #include "exec/cpu/kernels/attention_backward.h"
@@ -28,6 +32,7 @@ using actions::Multiply;
 using actions::note_used;
 using actions::RowDot;
 using actions::SlotRows;
+using actions::Sum;
 using actions::TaskWork;
 
 // Calls body(offsets) for every row along the ragged axis; offsets in elements, per operand.
@@ -101,11 +106,99 @@ void run_action(const Fill& identity) {
   });
 }
 
+// Part of a row at a time, which stays in the nearest cache.
+constexpr std::int64_t kFoldElements = 1024;
+struct FoldBuffer {
+  alignas(64) std::array<std::byte, kFoldElements * sizeof(double)> bytes;
+};
+
+// `from` where it is not rounded first, else what it is rounded to, in `buffer`.
+const std::byte* round_to_wire(const std::byte* from, DType& dtype, std::optional<DType> wire,
+                               std::int64_t n, FoldBuffer& buffer) {
+  if (!wire || *wire == dtype) return from;
+  convert(buffer.bytes.data(), *wire, from, dtype, n);
+  dtype = *wire;
+  return buffer.bytes.data();
+}
+
+void run_action(const Sum& sum) {
+  FoldBuffer state;
+  FoldBuffer rounded;
+  sum.rows.for_each([&](const auto& walk) {
+    for (std::int64_t begin = 0; begin < sum.rows.length(); begin += kFoldElements) {
+      const std::int64_t n = std::min(kFoldElements, sum.rows.length() - begin);
+      for (std::size_t i = 0; i < sum.from.size(); ++i) {
+        const auto& [view, wire] = sum.from[i];
+        DType dtype = view.dtype;
+        const std::byte* from = element_at(view.data, walk.offset(i + 1) + begin, dtype);
+        from = round_to_wire(from, dtype, wire, n, rounded);
+        if (i == 0) {
+          convert(state.bytes.data(), sum.state, from, dtype, n);
+        } else {
+          add(state.bytes.data(), sum.state, from, dtype, n);
+        }
+      }
+      convert(element_at(sum.to.data, walk.offset(0) + begin, sum.to.dtype), sum.to.dtype,
+              state.bytes.data(), sum.state, n);
+    }
+  });
+}
+
+// A row's o and its l behind it, in one type.
+class StateRow {
+ public:
+  StateRow(DType dtype, std::int64_t value_dim)
+      : dtype_(dtype),
+        value_dim_(value_dim),
+        bytes_(static_cast<std::size_t>((value_dim + 1) * size_in_bytes(dtype))) {}
+
+  [[nodiscard]] std::byte* o() { return bytes_.data(); }
+  [[nodiscard]] std::byte* l() { return element_at(bytes_.data(), value_dim_, dtype_); }
+  void load(const std::byte* o, DType o_dtype, const std::byte* l, DType l_dtype) {
+    convert(this->o(), dtype_, o, o_dtype, value_dim_);
+    convert(this->l(), dtype_, l, l_dtype, 1);
+  }
+  void store(std::byte* o, DType o_dtype, std::byte* l, DType l_dtype) {
+    convert(o, o_dtype, this->o(), dtype_, value_dim_);
+    convert(l, l_dtype, this->l(), dtype_, 1);
+  }
+  void combine(StateRow& other) {
+    lse_combine(o(), value_dim_, l(), 1, other.o(), value_dim_, other.l(), 1, 1, value_dim_,
+                dtype_);
+  }
+
+ private:
+  DType dtype_;
+  std::int64_t value_dim_;
+  std::vector<std::byte> bytes_;
+};
+
 void run_action(const Combine& fold) {
-  for_each_turn(std::span<const Loop<4>>(fold.loops), [&](const auto& offsets, bool) {
-    lse_combine(fold.o + offsets[0], fold.row_strides[0], fold.l + offsets[1], fold.row_strides[1],
-                fold.o2 + offsets[2], fold.row_strides[2], fold.l2 + offsets[3],
-                fold.row_strides[3], fold.rows, fold.value_dim, fold.dtype);
+  StateRow state(fold.state, fold.value_dim);
+  StateRow source(fold.state, fold.value_dim);
+  std::optional<StateRow> rounded;
+  const auto load = [&](StateRow& into, const Combine::Side& side, std::int64_t row,
+                        std::int64_t o_offset, std::int64_t l_offset) {
+    const std::byte* const o =
+        element_at(side.o + o_offset, row * side.row_strides[0], side.o_dtype);
+    const std::byte* const l =
+        element_at(side.l + l_offset, row * side.row_strides[1], side.l_dtype);
+    if (!side.wire) return into.load(o, side.o_dtype, l, side.l_dtype);
+    if (!rounded) rounded.emplace(*side.wire, fold.value_dim);  // of one task there is one
+    rounded->load(o, side.o_dtype, l, side.l_dtype);
+    into.load(rounded->o(), *side.wire, rounded->l(), *side.wire);
+  };
+  for_each_turn(std::span(fold.loops), [&](const auto& offsets, bool) {
+    for (std::int64_t row = 0; row < fold.rows; ++row) {
+      load(state, fold.from[0], row, offsets[2], offsets[3]);
+      for (std::size_t i = 1; i < fold.from.size(); ++i) {
+        load(source, fold.from[i], row, offsets[2 + 2 * i], offsets[3 + 2 * i]);
+        state.combine(source);
+      }
+      const Combine::Side& to = fold.to;
+      state.store(element_at(to.o + offsets[0], row * to.row_strides[0], to.o_dtype), to.o_dtype,
+                  element_at(to.l + offsets[1], row * to.row_strides[1], to.l_dtype), to.l_dtype);
+    }
   });
 }
 

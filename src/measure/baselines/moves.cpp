@@ -84,18 +84,26 @@ Checked<Step> combine_step(const Member& member, const States& s) {
   const auto launches = std::make_shared<cuda::Launches>();
   for (std::int64_t left = s.count; left > 1; left -= left / 2) {
     const std::int64_t upper = left - left / 2;
-    actions::Combine fold;
-    fold.o = at<std::byte>(s.o);
-    fold.l = at<std::byte>(s.l);
-    fold.o2 = at<const std::byte>(s.o) + upper * o_bytes;
-    fold.l2 = at<const std::byte>(s.l) + upper * l_bytes;
-    fold.rows = s.rows;
-    fold.value_dim = s.columns;
-    fold.row_strides = {s.columns, 1, s.columns, 1};
-    const std::int64_t apart = s.count;
-    fold.loops = {{.length = s.groups,
-                   .bytes = {apart * o_bytes, apart * l_bytes, apart * o_bytes, apart * l_bytes}},
-                  {.length = left / 2, .bytes = {o_bytes, l_bytes, o_bytes, l_bytes}}};
+    const auto side = [&](std::int64_t state) {
+      return actions::Combine::Side{.o = at<std::byte>(s.o) + state * o_bytes,
+                                    .l = at<std::byte>(s.l) + state * l_bytes,
+                                    .row_strides = {s.columns, 1}};
+    };
+    actions::Combine fold{.to = side(0),
+                          .from = {side(0), side(upper)},
+                          .rows = s.rows,
+                          .value_dim = s.columns,
+                          .loops = {}};
+    const std::int64_t groups_apart = s.count;
+    for (const auto& [length, apart] :
+         {std::pair(s.groups, groups_apart), std::pair(left / 2, std::int64_t{1})}) {
+      actions::Loop<actions::Combine::kOperands> loop{.length = length, .bytes = {}};
+      for (std::size_t i = 0; i < 6; i += 2) {
+        loop.bytes[i] = apart * o_bytes;
+        loop.bytes[i + 1] = apart * l_bytes;
+      }
+      fold.loops.push_back(loop);
+    }
     HP_TRY(const cuda::LaunchSpecs specs,
            cuda::plan_launches(choice_of(member), actions::Action(fold)));
     HP_REQUIRE_OK(add_all(member, specs, *launches));

@@ -23,14 +23,19 @@ TEST_F(Compute, combines_states) {
     const std::int64_t rows = arena.draw(1, 40);
     const std::int64_t dim = arena.draw(1, 100);
     const std::int64_t size = size_in_bytes(dtype);
-    // Two weights and a sum of two products, of numbers up to 1.
-    const double bound = 8 * unit_roundoff(dtype);
+    // For each state two weights and a sum of two products, of numbers up to 1.
+    const double bound = 8 * 7 * unit_roundoff(dtype);
     const std::int64_t o = arena.add(dtype, heads * rows * dim, bound);
     const std::int64_t l = arena.add(dtype, heads * rows, bound);
-    const std::int64_t o2 = arena.add(dtype, heads * rows * dim);
-    const std::int64_t l2 = arena.add(dtype, heads * rows);
+    std::vector<std::pair<std::int64_t, std::int64_t>> others;
+    std::vector<std::int64_t> logarithms = {l};
+    for (std::int64_t i = arena.draw(1, 7); i > 0; --i) {
+      others.emplace_back(arena.add(dtype, heads * rows * dim), 0);
+      others.back().second = arena.add(dtype, heads * rows);
+      logarithms.push_back(others.back().second);
+    }
     for (std::int64_t row = 0; row < heads * rows; ++row) {  // some have seen nothing
-      for (const std::int64_t at : {l, l2}) {
+      for (const std::int64_t at : logarithms) {
         if (arena.draw(0, 4) != 0) continue;
         std::byte* const place = arena.bytes().data() + at + row * size;
         if (dtype == DType::F64) *reinterpret_cast<double*>(place) = -INFINITY;
@@ -38,17 +43,26 @@ TEST_F(Compute, combines_states) {
       }
     }
     check(arena, [&](std::byte* base) {
-      actions::Combine combine{.o = base + o,
-                               .l = base + l,
-                               .o2 = base + o2,
-                               .l2 = base + l2,
-                               .dtype = dtype,
+      const auto side = [&](std::int64_t o_at, std::int64_t l_at) {
+        return actions::Combine::Side{.o = base + o_at,
+                                      .l = base + l_at,
+                                      .o_dtype = dtype,
+                                      .l_dtype = dtype,
+                                      .row_strides = {dim, 1}};
+      };
+      actions::Combine combine{.to = side(o, l),
+                               .from = {side(o, l)},
+                               .state = dtype,
                                .rows = rows,
                                .value_dim = dim,
-                               .row_strides = {dim, 1, dim, 1},
                                .loops = {}};
-      const std::int64_t head = rows * size;
-      combine.loops.push_back({.length = heads, .bytes = {head * dim, head, head * dim, head}});
+      for (const auto& [o_at, l_at] : others) combine.from.push_back(side(o_at, l_at));
+      actions::Loop<actions::Combine::kOperands> loop{.length = heads, .bytes = {}};
+      for (std::size_t i = 0; i < 2 + 2 * combine.from.size(); i += 2) {
+        loop.bytes[i] = rows * size * dim;
+        loop.bytes[i + 1] = rows * size;
+      }
+      combine.loops.push_back(loop);
       return combine;
     });
     if (HasFailure()) FAIL() << "seed " << seed;

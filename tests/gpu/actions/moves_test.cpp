@@ -1,5 +1,6 @@
 #include <array>
 #include <numeric>
+#include <optional>
 
 #include "tests/gpu/actions/on_gpu.h"
 
@@ -138,6 +139,46 @@ TEST_F(Moves, add_and_fill_as_the_host_does) {
       return actions::Fill{.to = view(base, pair.from_at, from, pair.from),
                            .value = seed % 3 == 0 ? -INFINITY : 0.3,
                            .rows = Rows(pair.lengths, strides)};
+    });
+    if (HasFailure()) FAIL() << "seed " << seed;
+  }
+}
+
+TEST_F(Moves, sum_in_order_as_the_host_does) {
+  for (unsigned seed = 0; seed < 96; ++seed) {
+    Arena arena(seed);
+    const DType state = seed % 4 == 0 ? DType::F64 : DType::F32;
+    const DType to = kTypes[static_cast<std::size_t>(arena.draw(0, state == DType::F64 ? 3 : 2))];
+    const std::vector<std::int64_t> lengths =
+        draw_lengths(arena, static_cast<std::size_t>(1 + seed % 5));
+    struct Operand {
+      Layout layout;
+      std::int64_t at = 0;
+      DType dtype = DType::F32;
+      std::optional<DType> wire;
+    };
+    const auto operand = [&](DType dtype, bool in_order) {
+      Operand one{.layout = draw_layout(arena, lengths, in_order), .dtype = dtype, .wire = {}};
+      one.at = arena.add(dtype, one.layout.elements, 0, arena.draw(0, 1));
+      return one;
+    };
+    const Operand result = operand(to, true);
+    std::vector<Operand> sources;
+    for (std::size_t i = 0; i < 1 + seed % actions::kFoldSources; ++i) {
+      sources.push_back(
+          operand(kTypes[static_cast<std::size_t>(arena.draw(0, 2))], arena.draw(0, 2) > 0));
+      if (arena.draw(0, 2) == 0) sources.back().wire = DType::BF16;
+    }
+    check(arena, [&](std::byte* base) {
+      actions::Sum sum{.to = view(base, result.at, to, result.layout), .from = {}, .state = state};
+      std::vector<std::vector<std::int64_t>> strides = {result.layout.strides};
+      for (const Operand& source : sources) {
+        sum.from.push_back(
+            {.view = view(base, source.at, source.dtype, source.layout), .wire = source.wire});
+        strides.push_back(source.layout.strides);
+      }
+      sum.rows = Rows(lengths, strides);
+      return sum;
     });
     if (HasFailure()) FAIL() << "seed " << seed;
   }

@@ -175,6 +175,8 @@ HP_DEVICE std::int64_t thread_of_grid() {
 HP_DEVICE std::int64_t threads_of_grid() {
   return static_cast<std::int64_t>(gridDim.x) * blockDim.x;
 }
+HP_DEVICE std::int64_t warp_of_grid() { return thread_of_grid() / 32; }
+HP_DEVICE std::int64_t warps_of_grid() { return threads_of_grid() / 32; }
 
 template <class Real>
 HP_DEVICE Real warp_sum(Real value) {

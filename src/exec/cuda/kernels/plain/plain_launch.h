@@ -14,10 +14,10 @@
 namespace harpe::cuda {
 
 // A run of a plain kernel.
-using PlainArgs =
-    std::variant<device::MoveArgs, device::MapArgs, device::CombineArgs, device::RowDotArgs,
-                 device::PlainGemmArgs, device::PlainAttentionArgs, device::PlainBackwardArgs,
-                 device::ChooseArgs, device::LimitArgs, device::RouteArgs>;
+using PlainArgs = std::variant<device::MoveArgs, device::MapArgs, device::SumArgs,
+                               device::CombineArgs, device::RowDotArgs, device::PlainGemmArgs,
+                               device::PlainAttentionArgs, device::PlainBackwardArgs,
+                               device::ChooseArgs, device::LimitArgs, device::RouteArgs>;
 struct PlainLaunch {
   PlainKernel kernel = PlainKernel::Move;
   bool wide = false;

@@ -17,10 +17,11 @@ struct Entry {
   bool computes = true;  // in f32 or f64
 };
 
-constexpr std::array<Entry, 12> kEntries = {{
+constexpr std::array<Entry, 13> kEntries = {{
     {"move", "plain/device/strided", "MoveArgs", device::kStridedThreads, 4, false},
     {"map", "plain/device/strided", "MapArgs", device::kStridedThreads, 4},
-    {"combine", "plain/device/combine", "CombineArgs", device::kRowThreads, 4},
+    {"sum", "plain/device/fold", "SumArgs", device::kStridedThreads, 2},
+    {"combine", "plain/device/fold", "CombineArgs", device::kRowThreads, 1},
     {"join_parts", "plain/device/join", "JoinArgs", device::kRowThreads, 4, false},
     {"row_dot", "plain/device/row_dot", "RowDotArgs", device::kRowThreads, 4},
     {"plain_gemm", "plain/device/plain_gemm", "PlainGemmArgs", device::kPlainGemmThreads, 2},

@@ -11,6 +11,7 @@ namespace harpe::cuda {
 enum class PlainKernel : std::uint8_t {
   Move,
   Map,
+  Sum,
   Combine,
   Join,
   RowDot,

@@ -30,39 +30,7 @@ device::PlainGemmArgs plain_product(const GemmProblem& p) {
   return args;
 }
 
-bool is_state(DType dtype) { return dtype == DType::F32 || dtype == DType::F64; }
-
 }  // namespace
-
-Checked<LaunchSpecs> plan(const LaunchChoice& choice, const actions::Combine& fold) {
-  LaunchSpecs launches;
-  if (!is_state(fold.dtype)) {
-    return no_kernel(choice, "a state of `" + std::string(print(fold.dtype)) + "`");
-  }
-  const Loops<4> loops = joined(fold.loops);
-  device::CombineArgs args{};
-  args.rows = fold.rows;
-  args.value_dim = fold.value_dim;
-  for (std::size_t i = 0; i < 4; ++i) {
-    args.row_bytes[i] = fold.row_strides[i] * size_in_bytes(fold.dtype);
-  }
-  HP_REQUIRE_OK(for_each_launch(
-      choice, loops, device::kMaxLoops, [&](const auto& offsets, const auto& inner) {
-        args.o = fold.o + offsets[0];
-        args.l = fold.l + offsets[1];
-        args.o2 = fold.o2 + offsets[2];
-        args.l2 = fold.l2 + offsets[3];
-        args.nest = nest_of(inner);
-        args.all_rows = fold.rows * turns_of(inner);
-        if (args.all_rows <= 0) return;
-        launches.emplace_back(
-            PlainLaunch{.kernel = PlainKernel::Combine,
-                        .wide = fold.dtype == DType::F64,
-                        .blocks = few_blocks(choice, divide_up(args.all_rows, kRowsOfBlock)),
-                        .args = args});
-      }));
-  return launches;
-}
 
 Checked<LaunchSpecs> plan(const LaunchChoice& choice, const actions::RowDot& products) {
   LaunchSpecs launches;

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "exec/cuda/kernels/plain/device/combine.cuh"
+#include "exec/cuda/device/numbers.cuh"
 #include "exec/cuda/kernels/plain/device/join_args.h"
 
 // Partial states of attention, one for each part of the keys, as one state: what flash decoding

@@ -72,18 +72,45 @@ struct MapArgs {
 // Elements that a thread has at a time.
 HP_SHARED_CODE int map_width(bool wide) { return wide ? 2 : 4; }
 
+inline constexpr int kFoldSources = 8;  // at most, of one run
+
+// What is folded: rounded to `wire` first, which is its own type where it is not.
+struct FoldOperand {
+  const void* data;
+  Number number;
+  Number wire;
+};
+
+// to = the sum of `count` operands in their order, element by element, rounded once; the last loop
+// goes along a row. Operands: to, then those.
+struct SumArgs {
+  void* to;
+  Number to_number;
+  std::int32_t count;
+  FoldOperand from[kFoldSources];
+  bool vectors;  // a turn of the last loop is map_width() elements, all aligned as one
+  LoopNest<1 + kFoldSources> nest;
+  std::int64_t turns;
+};
+
 inline constexpr int kRowThreads = 256;  // a warp a row
 
-// (o, l) = (o, l) combined with (o2, l2), by rows. Operands in this order.
+// (o, l) = those of `count` states combined in their order, by rows, rounded once. Operands: o and
+// l, then those of each state.
 struct CombineArgs {
+  static constexpr int kOperands = 2 + 2 * kFoldSources;
+
   void* o;
   void* l;
-  const void* o2;
-  const void* l2;
+  Number o_number;
+  Number l_number;
+  std::int32_t count;
+  FoldOperand from_o[kFoldSources];
+  FoldOperand from_l[kFoldSources];
   std::int64_t rows;
   std::int64_t value_dim;
-  std::int64_t row_bytes[4];
-  LoopNest<4> nest;
+  std::int64_t row_bytes[kOperands];
+  LoopNest<kOperands> nest;
   std::int64_t all_rows;  // of all turns
 };
 

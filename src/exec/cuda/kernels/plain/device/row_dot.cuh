@@ -1,6 +1,7 @@
 #pragma once
 
-#include "exec/cuda/kernels/plain/device/combine.cuh"
+#include "exec/cuda/device/numbers.cuh"
+#include "exec/cuda/kernels/plain/device/plain_args.h"
 
 // Dot products of rows, a warp a row: each lane sums every 32nd product, then the lanes are summed.
 namespace harpe::device {
