@@ -20,6 +20,7 @@ struct Heads {
   std::int64_t batch, queries, keys, kv_heads, group, head_dim, value_dim;
   DType dtype;
   Visibility visible;
+  bool pool = false;  // all batch entries have their keys in one storage, that of the first
 
   [[nodiscard]] std::int64_t heads() const { return kv_heads * group; }
   [[nodiscard]] double scale() const { return 1 / static_cast<double>(head_dim); }
@@ -156,6 +157,8 @@ Tensor add_tensor(Arena& arena, const Heads& h, std::int64_t rows, std::int64_t 
 
 // How far a tensor moves in a loop over batch entries, key heads or a group's heads.
 std::int64_t step_of(const Tensor& tensor, const Heads& h, int loop) {
+  const bool of_keys = tensor.rows == h.keys && tensor.heads == h.kv_heads;
+  if (loop == 0 && h.pool && of_keys) return 0;
   if (loop == 0) return tensor.rows * tensor.row_stride() * tensor.size();
   const bool shared = tensor.heads == h.kv_heads && h.group > 1;
   if (loop == 1) return (shared ? 1 : h.group) * tensor.columns * tensor.size();
@@ -253,36 +256,104 @@ TEST_F(Attention, is_the_hosts) {
   EXPECT_GT(fast, 4);
 }
 
-// One query each, as when a token is decoded: keys in parts, heads that share them as rows.
+// One query each, as when a token is decoded: by the kernel for few queries, or keys in parts and
+// heads that share them as rows.
 TEST_F(Attention, of_a_single_query_is_the_hosts) {
   int fast = 0;
   int most_parts = 0;
-  for (unsigned seed = 0; seed < 24; ++seed) {
+  int most_shares = 0;
+  for (unsigned seed = 0; seed < 96; ++seed) {
     Arena arena(seed);
-    Heads h = draw_heads(arena, DType::BF16, true);
+    Heads h = draw_heads(arena, seed % 2 == 0 ? DType::BF16 : DType::F16, true);
+    if (h.head_dim == 192) h.dtype = DType::BF16;
+    h.batch = arena.draw(1, 5);
     h.queries = 1;
     h.keys = seed % 3 == 0 ? arena.draw(1, 3000) : 1024 * arena.draw(1, 4);
-    h.group = arena.draw(1, 8);
+    h.kv_heads = arena.draw(1, 8);
+    h.group = seed % 5 == 0 ? arena.draw(9, 32) : arena.draw(1, 8);
     h.visible = {};
-    check_attention(arena, h, {}, seed % 4 == 3, fast, [&](const MakeAction& make) {
+    const bool carry = seed % 8 == 6 && h.dtype == DType::BF16;
+    check_attention(arena, h, {}, carry, fast, [&](const MakeAction& make) {
       const auto specs = check(arena, make);
       for (const cuda::LaunchSpec& spec : specs) {
         const auto* const heads = spec.find<cuda::AttentionSpec>();
-        if (heads != nullptr) most_parts = std::max(most_parts, heads->parts);
+        if (heads == nullptr) continue;
+        most_parts = std::max(most_parts, heads->parts);
+        most_shares = std::max(most_shares, heads->shares);
       }
       return specs;
     });
     if (HasFailure()) FAIL() << "seed " << seed;
   }
-  EXPECT_EQ(fast, 24);
-  EXPECT_GE(most_parts, 8);
+  EXPECT_EQ(fast, 96);
+  EXPECT_GE(most_parts, 2);
+  EXPECT_GE(most_shares, 64);
+}
+
+// Pages as caches have them: of a multiple of 8 keys, in any order, some nowhere.
+Masks draw_cache(Arena& arena, Heads& h) {
+  constexpr std::array<std::int64_t, 6> kPages = {8, 16, 48, 64, 128, 256};
+  Masks masks;
+  masks.first_key = arena.draw(0, 1) * arena.draw(0, 300);
+  const bool is_paged = arena.draw(0, 2) > 0;
+  const bool is_ragged = !is_paged || arena.draw(0, 1) == 0;
+  std::int64_t most = h.keys + masks.first_key;
+  if (is_paged) {
+    masks.page = kPages[static_cast<std::size_t>(arena.draw(0, 5))];
+    h.pool = arena.draw(0, 1) == 0;
+    const std::int64_t held = (most + masks.page - 1) / masks.page;
+    masks.page_count = h.pool ? std::max<std::int64_t>(held / h.batch, 1) : held;
+    most = masks.page_count * masks.page;
+    std::vector<std::int64_t> pages;
+    while (std::ssize(pages) < h.batch * masks.page_count) {
+      std::vector<std::int64_t> own(static_cast<std::size_t>(held));
+      std::iota(own.begin(), own.end(), 0);
+      for (std::size_t i = own.size(); i > 1; --i) {
+        std::swap(own[i - 1],
+                  own[static_cast<std::size_t>(arena.draw(0, static_cast<std::int64_t>(i) - 1))]);
+      }
+      const std::int64_t taken = h.pool ? held : masks.page_count;
+      for (std::int64_t i = 0; i < taken; ++i) {
+        pages.push_back(arena.draw(0, 9) == 0 ? -1 : own[static_cast<std::size_t>(i)]);
+      }
+    }
+    pages.resize(static_cast<std::size_t>(h.batch * masks.page_count));
+    masks.pages = add_integers(arena, pages);
+  }
+  if (is_ragged) {
+    std::vector<std::int64_t> lengths;
+    for (std::int64_t i = 0; i < h.batch; ++i) {
+      lengths.push_back(arena.draw(0, 5) == 0 ? 0 : arena.draw(0, most + 5));
+    }
+    masks.length = add_integers(arena, lengths);
+  }
+  return masks;
+}
+
+TEST_F(Attention, of_a_single_query_sees_its_cache) {
+  int fast = 0;
+  for (unsigned seed = 0; seed < 128; ++seed) {
+    Arena arena(seed);
+    Heads h = draw_heads(arena, seed % 2 == 0 ? DType::BF16 : DType::F16, true);
+    h.head_dim = h.value_dim = seed % 4 < 2 ? 64 : 128;
+    h.batch = seed % 7 == 0 ? arena.draw(30, 40) : arena.draw(1, 5);
+    h.queries = 1;
+    h.keys = arena.draw(1, seed % 7 == 0 ? 200 : 2500);
+    h.group = seed % 5 == 0 ? arena.draw(9, 32) : arena.draw(1, 8);
+    h.visible = {};
+    const Masks masks = draw_cache(arena, h);
+    check_attention(arena, h, masks, false, fast,
+                    [&](const MakeAction& make) { return check(arena, make); });
+    if (HasFailure()) FAIL() << "seed " << seed;
+  }
+  EXPECT_EQ(fast, 128);
 }
 
 TEST_F(Attention, sees_what_data_let_it_see) {
   int fast = 0;
   for (unsigned seed = 0; seed < 64; ++seed) {
     Arena arena(seed);
-    const Heads h = draw_heads(arena, kTypes[seed % 4], seed % 3 == 0);
+    const Heads h = draw_heads(arena, kTypes[seed % 4], false);
     check_attention(arena, h, draw_masks(arena, h), seed % 5 == 0, fast,
                     [&](const MakeAction& make) { return check(arena, make); });
     if (HasFailure()) FAIL() << "seed " << seed;

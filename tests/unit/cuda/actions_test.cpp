@@ -3,10 +3,12 @@
 #include <array>
 
 #include "exec/cuda/kernels/attention/attention.h"
+#include "exec/cuda/kernels/attention/decode.h"
 #include "exec/cuda/kernels/backward/backward.h"
 #include "exec/cuda/kernels/copy_engine/copy_launch.h"
 #include "exec/cuda/kernels/gemm/gemm.h"
 #include "exec/cuda/kernels/plain/plain_launch.h"
+#include "exec/cuda/kernels/plain/plain_operands.h"
 #include "exec/cuda/kernels/plan_launches.h"
 
 namespace harpe::cuda {
@@ -184,6 +186,74 @@ TEST(PlanLaunches, turns_bands_into_positions) {
   }
   const auto prefix = plan_of(attention(16, 24, {.low = 0, .high = 0, .prefix = 5}));
   EXPECT_TRUE(prefix[0].is<PlainLaunch>());
+}
+
+TEST(PlanLaunches, cuts_keys_of_few_queries_into_shares) {
+  const auto launches = plan_of(attention(1, 8192, {}));
+  ASSERT_EQ(launches.size(), 1U);
+  const auto& spec = launches[0].get<AttentionSpec>();
+  EXPECT_EQ(spec.shares, 128);  // 512 tiles of keys: four each, and pairs end where shares do
+  EXPECT_EQ(spec.heads, 8);
+  EXPECT_EQ(spec.panels[0].rows, 1);
+  EXPECT_EQ(launches[0]->choose(132), "keys in 128 shares");
+  EXPECT_TRUE(launches[0]->can_be_joined(false));
+  EXPECT_FALSE(launches[0]->can_be_joined(true));
+  EXPECT_EQ(plan_of(attention(17, 8192, {}))[0].get<AttentionSpec>().shares, 0);
+  const Visibility causal{.high = 100};
+  EXPECT_EQ(plan_of(attention(1, 8192, causal))[0].get<AttentionSpec>().shares, 0);
+  actions::Attend carried = attention(1, 8192, {});
+  carried.first.carry = true;
+  EXPECT_EQ(plan_of(carried)[0].get<AttentionSpec>().shares, 0);
+}
+
+// Lengths of each batch entry, and where `page` > 0 pages of one storage for all.
+actions::Attend cached(std::int64_t keys, std::int64_t page) {
+  static std::int32_t table = 0;
+  actions::Attend action = attention(1, keys, {});
+  action.first.tables.length = {.data = &table, .stride = 1};
+  action.first.tables.first_key = 512;
+  actions::Loop<kAllAttendOperands>& batch = action.loops.front();
+  batch.bytes[kAttendOperands + 1] = 4;
+  if (page == 0) return action;
+  action.first.tables.pages = {.data = &table, .stride = 1};
+  action.first.tables.page = page;
+  action.first.tables.page_count = 24;
+  batch.bytes[kAttendOperands + 2] = 24 * 4;
+  batch.bytes[kK] = batch.bytes[kV] = 0;
+  return action;
+}
+
+TEST(PlanLaunches, reads_lengths_and_pages_of_few_queries) {
+  const auto ragged = plan_of(cached(2048, 0));
+  ASSERT_TRUE(ragged[0].is<AttentionSpec>());
+  const auto& by_length = ragged[0].get<AttentionSpec>();
+  EXPECT_EQ(by_length.batch, 2);
+  EXPECT_EQ(by_length.heads, 8);
+  EXPECT_EQ(by_length.kv_heads, 4);
+  EXPECT_EQ(by_length.tables->length_stride, 1);
+  EXPECT_EQ(by_length.tables->first_key, 512);
+  EXPECT_EQ(by_length.panels[0].queries.strides.batch, 1024);
+  EXPECT_EQ(ragged[0]->arrays().panels.front().reads.size(), 2U);
+  const auto paged = plan_of(cached(2048, 16));
+  ASSERT_TRUE(paged[0].is<AttentionSpec>());
+  const auto& by_page = paged[0].get<AttentionSpec>();
+  EXPECT_EQ(by_page.batch, 2);
+  EXPECT_EQ(by_page.tables->batch_stride, 24);
+  EXPECT_EQ(by_page.chunks[0].keys.strides.batch, 0);
+  const StridedArray pages = paged[0]->arrays().panels.front().reads.back();
+  EXPECT_EQ(pages.element_bytes, 4);
+  EXPECT_EQ(pages.extents, (std::vector<StridedArray::Extent>{{2, 24}, {24, 1}}));
+  EXPECT_EQ(plan_decode(by_page).args.batch_step, 0);
+  EXPECT_EQ(plan_decode(by_page).args.box_rows, 16);
+  EXPECT_TRUE(plan_of(cached(2048, 12))[0].is<PlainLaunch>());  // swizzled boxes have 8 rows
+}
+
+TEST(PlanLaunches, names_shares_as_they_are_read) {
+  EXPECT_EQ(parse_shares(print_shares(132)), 132);
+  for (const char* text :
+       {"keys in  shares", "keys in 07 shares", "keys cut 8", "keys in 8 share"}) {
+    EXPECT_EQ(parse_shares(text), std::nullopt) << text;
+  }
 }
 
 TEST(PlanLaunches, leaves_masks_on_data_to_plain_kernels) {

@@ -6,6 +6,7 @@
 
 #include "exec/cuda/kernels/attention/attention.h"
 #include "exec/cuda/kernels/attention/attention_variants.h"
+#include "exec/cuda/kernels/attention/decode_variants.h"
 
 namespace harpe::cuda {
 namespace attention_plan_test {
@@ -142,8 +143,9 @@ TEST(AttentionVariants, have_names_of_their_own_and_fit_a_multiprocessor) {
     sources.insert(variant.source);
     EXPECT_LE(variant.shared_bytes, kMostSharedBytes);
   }
-  EXPECT_EQ(names.size(), attention_configs().size());
-  EXPECT_EQ(sources.size(), attention_configs().size());
+  const std::size_t all = attention_configs().size() + decode_configs().size();
+  EXPECT_EQ(names.size(), all);
+  EXPECT_EQ(sources.size(), all);
 }
 
 // A query for each of some sequences: [batch, heads, 128] beside [batch, keys, kv_heads, 128].

@@ -49,6 +49,16 @@ HP_DEVICE void load_tile(void* to, const TensorMap* map, Barrier* barrier, int x
       : "memory");
 }
 
+HP_DEVICE void load_tile_once(void* to, const TensorMap* map, Barrier* barrier, int x, int y, int z,
+                              int w) {
+  constexpr std::uint64_t kEvictFirst = 0x12F0000000000000;
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes"
+      ".L2::cache_hint [%0], [%1, {%3, %4, %5, %6}], [%2], %7;" ::"r"(shared_address(to)),
+      "l"(map), "r"(shared_address(barrier)), "r"(x), "r"(y), "r"(z), "r"(w), "l"(kEvictFirst)
+      : "memory");
+}
+
 HP_DEVICE void store_tile(const TensorMap* map, const void* from, int x, int y) {
   asm volatile(
       "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%2, %3}], [%1];" ::"l"(map),

@@ -79,6 +79,13 @@ HP_DEVICE void store_matrices(std::uint32_t address, std::uint32_t a, std::uint3
                : "memory");
 }
 
+// Two of them, transposed: lane l below 16 gives the address of column l % 8 of matrix l / 8.
+HP_DEVICE void store_matrices_transposed(std::uint32_t address, std::uint32_t a, std::uint32_t b) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x2.trans.shared.b16 [%0], {%1, %2};" ::"r"(address),
+               "r"(a), "r"(b)
+               : "memory");
+}
+
 HP_DEVICE void store_pair(std::uint32_t address, float low, float high) {
   asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(address), "f"(low), "f"(high) : "memory");
 }

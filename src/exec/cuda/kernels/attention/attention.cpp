@@ -7,6 +7,7 @@
 #include <string>
 
 #include "exec/cuda/kernels/attention/attention_variants.h"
+#include "exec/cuda/kernels/attention/decode.h"
 #include "exec/cuda/kernels/plain/device/join_args.h"
 #include "exec/cuda/kernels/spec_checks.h"
 
@@ -19,14 +20,6 @@ using device::Element;
 namespace {
 
 constexpr int kMapBoxRows = device::kRowsOfWarpgroup;
-
-// How far a reference may lie below its row's maximum, as a power of 2: weights stay below 2^8, far
-// from the largest f16.
-constexpr double kSlackLog2 = 8;
-
-double scale_of(const AttentionSpec& spec) {
-  return spec.scale != 0 ? spec.scale : 1 / std::sqrt(static_cast<double>(spec.query_dim));
-}
 
 // A kernel that computes parts leaves their states to the one that joins them, whatever that
 // leaves.
@@ -64,7 +57,8 @@ Checked<Ok> check_chunk(const AttentionSpec& spec, const AttentionChunkSpec& chu
 
 Checked<Ok> check_heads(const AttentionSpec& spec) {
   const auto& configs = attention_configs();
-  if (std::none_of(configs.begin(), configs.end(),
+  if (spec.shares == 0 &&
+      std::none_of(configs.begin(), configs.end(),
                    [&](const AttentionConfig& config) { return fits(config, spec); })) {
     return make_diag(DiagCode::G060,
                      {{"family", "attention"},
@@ -167,7 +161,12 @@ Checked<Ok> check_parts(const AttentionSpec& spec) {
 
 }  // namespace
 
+double scale_of(const AttentionSpec& spec) {
+  return spec.scale != 0 ? spec.scale : 1 / std::sqrt(static_cast<double>(spec.query_dim));
+}
+
 Checked<Ok> check(const AttentionSpec& spec, int blocks) {
+  HP_REQUIRE_OK(check_shares(spec, blocks));
   HP_REQUIRE_OK(check_heads(spec));
   HP_REQUIRE_OK(check_parts(spec));
   HP_REQUIRE_OK(check_count("panels", static_cast<std::int64_t>(spec.panels.size()), 1,

@@ -44,6 +44,19 @@ struct PositionRule {
   friend bool operator==(const PositionRule&, const PositionRule&) = default;
 };
 
+// Which keys there are, as tables in memory say when a kernel runs: 32-bit integers, strides in
+// entries. Memory of other keys and values may hold anything.
+struct KeyTables {
+  DeviceAddress lengths = 0;  // how many keys each batch entry has; 0: all
+  std::int64_t length_stride = 0;
+  DeviceAddress pages = 0;  // which page of the storage, the chunk, has the next keys; 0: in order
+  std::int64_t page_stride = 0;
+  std::int64_t batch_stride = 0;  // of pages
+  std::int64_t page_count = 0;    // of a batch entry
+  std::int64_t page = 0;          // keys of one
+  std::int64_t first_key = 0;     // place of the chunk's first row among all
+};
+
 // output = softmax(scale Q K^T + mask) V for every head and batch entry, and lse. Where `carried`,
 // as if the keys behind (carried_output, carried_lse) had come first; where `to_state`, the
 // output is f32, to be carried on. Addresses and strides of tensors are multiples of 16 bytes;
@@ -74,7 +87,19 @@ struct AttentionSpec {
   // joined behind that (flash decoding). Of one panel and one chunk, without a mask, waits or
   // `carried`.
   int parts = 1;
+  // > 0: by the kernel for few queries (decode.h), the keys of all batch entries and key heads cut
+  // into so many equal shares.
+  int shares = 0;
+  std::optional<KeyTables> tables = {};  // with shares alone
+  bool keys_are_fixed = false;           // no kernel of the execution writes keys, values, tables
 };
+
+// How far a reference may lie below its row's maximum, as a power of 2: weights stay below 2^8, far
+// from the largest f16.
+inline constexpr double kSlackLog2 = 8;
+
+// Of the scores: the one that is stated, or the default.
+[[nodiscard]] double scale_of(const AttentionSpec& spec);
 
 // `blocks` is how many can be resident. Errors: G060 no kernel for such heads; G041 an address or
 // stride that kernels cannot take; G062 too many or too few of something; G063 the scale.

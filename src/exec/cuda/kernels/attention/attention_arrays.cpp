@@ -57,4 +57,23 @@ StridedArray array_values(const AttentionSpec& spec, const AttentionChunkSpec& c
                   {.rows = chunk.rows, .heads = spec.kv_heads, .columns = spec.value_dim});
 }
 
+std::vector<StridedArray> arrays_tables(const AttentionSpec& spec) {
+  constexpr std::int64_t kEntryBytes = 4;
+  std::vector<StridedArray> arrays;
+  if (!spec.tables) return arrays;
+  const KeyTables& tables = *spec.tables;
+  if (tables.lengths != 0) {
+    arrays.push_back({.address = tables.lengths,
+                      .element_bytes = kEntryBytes,
+                      .extents = {{spec.batch, tables.length_stride}}});
+  }
+  if (tables.pages != 0) {
+    arrays.push_back(
+        {.address = tables.pages,
+         .element_bytes = kEntryBytes,
+         .extents = {{spec.batch, tables.batch_stride}, {tables.page_count, tables.page_stride}}});
+  }
+  return arrays;
+}
+
 }  // namespace harpe::cuda

@@ -3,6 +3,7 @@
 #include "exec/cuda/kernels/attention/attention_arrays.h"
 #include "exec/cuda/kernels/attention/attention_positions.h"
 #include "exec/cuda/kernels/attention/bind_attention.h"
+#include "exec/cuda/kernels/attention/decode.h"
 #include "exec/cuda/kernels/loop_nests.h"
 #include "offers/gpu_kernels.h"
 #include "support/check.h"
@@ -23,6 +24,7 @@ class AttentionLaunch : public LaunchOf<AttentionSpec> {
     return cuda::check(spec, multiprocessors);
   }
   std::string choose(int /*multiprocessors*/) const override {
+    if (spec.shares > 0) return print_shares(spec.shares);
     return spec.parts > 1 ? print_parts(spec.parts) : "";
   }
 
@@ -37,6 +39,7 @@ class AttentionLaunch : public LaunchOf<AttentionSpec> {
         if (!is_hidden(spec, from, spec.chunks[i])) panel.meets.push_back(static_cast<int>(i));
       }
       panel.reads = {array_queries(spec, from)};
+      for (StridedArray& table : arrays_tables(spec)) panel.reads.push_back(std::move(table));
       if (spec.carried) {
         panel.reads.push_back(array_carried(spec, from));
         panel.reads.push_back(array_carried_lse(spec, from));
@@ -51,6 +54,11 @@ class AttentionLaunch : public LaunchOf<AttentionSpec> {
   Checked<LaunchSpec> bind(const KernelBinding& binding) const override {
     HP_TRY(AttentionSpec bound, bind_attention(binding));
     return LaunchSpec(std::move(bound));
+  }
+
+  // The kernel for few queries waits for nothing and meets one chunk.
+  bool can_be_joined(bool takes_copies) const override {
+    return spec.shares == 0 || (!takes_copies && can_decode(spec));
   }
 
   device::WaitContext* inner_wait() override {

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "exec/cuda/kernels/attention/decode_variants.h"
 #include "exec/cuda/kernels/element_words.h"
 #include "support/check.h"
 
@@ -116,6 +117,9 @@ std::vector<KernelVariant> attention_variants() {
   std::vector<KernelVariant> variants;
   for (const AttentionConfig& config : attention_configs()) {
     variants.push_back(attention_variant(config));
+  }
+  for (const device::DecodeConfig& config : decode_configs()) {
+    variants.push_back(decode_variant(config));
   }
   return variants;
 }

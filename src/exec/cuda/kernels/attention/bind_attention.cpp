@@ -6,6 +6,7 @@
 
 #include "exec/cuda/kernels/attention/attention_arrays.h"
 #include "exec/cuda/kernels/attention/attention_positions.h"
+#include "exec/cuda/kernels/attention/decode.h"
 
 namespace harpe::cuda {
 namespace {
@@ -108,6 +109,9 @@ class AttentionBinder {
     spec_.chunks.clear();
     spec_.to_state = kernel_.panels.front().dtype == DType::F32;
     if (members_.size() > 1) spec_.rule = std::nullopt;
+    const std::vector<launch::Place>& keys = kernel_.arrivals.front().reads;
+    spec_.keys_are_fixed = std::ranges::all_of(
+        keys, [&](const launch::Place& place) { return binding_.is_fixed(place); });
   }
 
   Checked<Ok> add_chunk(std::size_t index) {
@@ -148,6 +152,7 @@ class AttentionBinder {
       HP_TRY(const StridedArray lse, store(array_lse(spec_, from), "lse", 1));
       bound.lse = tensor_at(lse);
     }
+    HP_REQUIRE_OK(place_tables(alone, panel));
     if (!spec_.carried) return Ok{};
     HP_TRY(const StridedArray carried, read(array_carried(spec_, from), "the state", 1));
     HP_TRY(const StridedArray carried_lse,
@@ -157,6 +162,27 @@ class AttentionBinder {
     bound.carried_lse = stays ? 0 : carried_lse.address;
     if (array_lse(spec_, bound).extents == carried_lse.extents) return Ok{};
     return binding_.refuse("the state's lse has other strides than what is stored");
+  }
+
+  // Behind the queries.
+  Checked<Ok> place_tables(const LaunchAlone& alone, const launch::Panel& panel) {
+    std::vector<StridedArray> moved = arrays_tables(spec_);
+    for (std::size_t i = 0; i < moved.size(); ++i) {
+      HP_TRY(moved[i], binding_.place(alone, {moved[i], "a mask's table", 1 + i},
+                                      alone.panel().reads, panel.reads));
+      spec_.keys_are_fixed = spec_.keys_are_fixed && binding_.is_fixed(panel.reads[1 + i]);
+    }
+    if (moved.empty()) return Ok{};
+    KeyTables& tables = *spec_.tables;
+    if (tables.lengths != 0) {
+      tables.lengths = moved.front().address;
+      tables.length_stride = moved.front().extents.front().stride;
+    }
+    if (tables.pages == 0) return Ok{};
+    tables.pages = moved.back().address;
+    tables.batch_stride = moved.back().extents.front().stride;
+    tables.page_stride = moved.back().extents.back().stride;
+    return Ok{};
   }
 
   // Of several tasks, by how far each task's queries are ahead of its keys.
@@ -179,14 +205,24 @@ class AttentionBinder {
     return Ok{};
   }
 
-  // As the variant says; before there is one, as alone.
+  // As the variant says; before there is one, as alone. Several tasks are joined by the kernel for
+  // many queries.
   Checked<Ok> cut_keys() {
-    if (members_.size() > 1) spec_.parts = 1;
+    if (members_.size() > 1) {
+      spec_.parts = 1;
+      spec_.shares = 0;
+      spec_ = with_groups_as_rows(std::move(spec_));
+    }
     if (kernel_.variant.empty()) return Ok{};
     const std::string& text = kernel_.variant;
+    if (const auto shares = parse_shares(text); shares && can_decode(spec_)) {
+      spec_.shares = *shares;
+      spec_.parts = 1;
+      return Ok{};
+    }
     const std::size_t number = text.find_last_of(' ') + 1;
     std::from_chars(text.data() + number, text.data() + text.size(), spec_.parts);
-    if (print_parts(spec_.parts) == text) return Ok{};
+    if (spec_.shares == 0 && print_parts(spec_.parts) == text) return Ok{};
     return binding_.refuse("it has no variant \"" + text + "\"");
   }
 

@@ -7,6 +7,7 @@
 #include "exec/cuda/kernels/attention/attention.h"
 #include "exec/cuda/kernels/attention/attention_operands.h"
 #include "exec/cuda/kernels/attention/attention_variants.h"
+#include "exec/cuda/kernels/attention/decode.h"
 #include "exec/cuda/kernels/plain/plain_operands.h"
 
 namespace harpe::cuda {
@@ -51,9 +52,9 @@ std::optional<Positions> positions_of(const AttentionProblem& p) {
 }
 
 // Attention for tensor cores, where its heads, mask and strides are such as they take.
-std::optional<AttentionSpec> fast_attention(const AttentionProblem& p,
-                                            const Loops<kAttendOperands>& loops,
-                                            const LaunchChoice& choice) {
+std::optional<AttentionSpec> describe(const AttentionProblem& p,
+                                      const Loops<kAttendOperands>& loops,
+                                      const LaunchChoice& choice) {
   constexpr std::array<std::size_t, 3> kOfQueries = {kQ, kO, kL};
   constexpr std::array<std::size_t, 2> kOfKeys = {kK, kV};
   const bool half = p.q.dtype == DType::BF16 || p.q.dtype == DType::F16;
@@ -90,10 +91,76 @@ std::optional<AttentionSpec> fast_attention(const AttentionProblem& p,
   spec.panels = {panel};
   spec.chunks = {chunk};
   spec.engine = engine_of(choice.kernel);
-  if (spec.engine == LeafEngine::Library) return spec;
+  return spec;
+}
+
+// The kernel for it, and how its keys are cut.
+std::optional<AttentionSpec> fast_attention(const AttentionProblem& p,
+                                            const Loops<kAttendOperands>& loops,
+                                            const LaunchChoice& choice) {
+  auto described = describe(p, loops, choice);
+  if (!described || described->engine == LeafEngine::Library) return described;
+  AttentionSpec spec = *std::move(described);
+  if (can_decode(spec)) {
+    spec.shares = choose_shares(spec, choice.multiprocessors);
+    if (check(spec, choice.multiprocessors).ok()) return spec;
+    spec.shares = 0;
+  }
   spec = with_groups_as_rows(std::move(spec));
   spec.parts = choose_parts(spec, choice.multiprocessors);
   if (!check(spec, choice.multiprocessors).ok()) return std::nullopt;
+  return spec;
+}
+
+// Of tensors that have no batch entries yet.
+void set_batch(AttentionSpec& spec, const actions::Loop<kAllAttendOperands>& batch) {
+  const std::int64_t element = device::bytes_of(spec.element);
+  constexpr std::int64_t kFloat = 4;
+  AttentionPanelSpec& panel = spec.panels.front();
+  AttentionChunkSpec& chunk = spec.chunks.front();
+  spec.batch = batch.length;
+  panel.queries.strides.batch = batch.bytes[kQ] / element;
+  panel.output.strides.batch = batch.bytes[kO] / kFloat;
+  panel.lse.strides.batch = batch.bytes[kL] / kFloat;
+  chunk.keys.strides.batch = batch.bytes[kK] / element;
+  chunk.values.strides.batch = batch.bytes[kV] / element;
+}
+
+// The loop over batch entries is the one that tables have steps in.
+using AllLoops = Loops<kAllAttendOperands>;
+
+// Where masks on data say which keys there are, the kernel for few queries may do it.
+std::optional<AttentionSpec> fast_attention_by_tables(const AttentionProblem& p, AllLoops loops,
+                                                      const LaunchChoice& choice) {
+  constexpr std::size_t kLengths = kAttendOperands + 1;
+  constexpr std::size_t kPages = kAttendOperands + 2;
+  constexpr std::int64_t kEntry = 4;
+  if (p.tables.documents.exists()) return std::nullopt;
+  const auto steps = [](const actions::Loop<kAllAttendOperands>& loop) {
+    return loop.bytes[kLengths] != 0 || loop.bytes[kPages] != 0;
+  };
+  actions::Loop<kAllAttendOperands> batch;
+  if (const auto found = std::ranges::find_if(loops, steps); found != loops.end()) {
+    batch = *found;
+    loops.erase(found);
+    if (std::ranges::any_of(loops, steps)) return std::nullopt;
+  }
+  auto spec = describe(p, joined(first_operands<kAttendOperands>(loops)), choice);
+  if (!spec || (spec->batch > 1 && batch.length > 1) || spec->engine != LeafEngine::Own) {
+    return std::nullopt;
+  }
+  if (batch.length > 1) set_batch(*spec, batch);
+  spec->tables = KeyTables{.lengths = address_of(p.tables.length.data),
+                           .length_stride = batch.bytes[kLengths] / kEntry,
+                           .pages = address_of(p.tables.pages.data),
+                           .page_stride = p.tables.pages.stride,
+                           .batch_stride = batch.bytes[kPages] / kEntry,
+                           .page_count = p.tables.page_count,
+                           .page = p.tables.page,
+                           .first_key = p.tables.first_key};
+  if (!can_decode(*spec)) return std::nullopt;
+  spec->shares = choose_shares(*spec, choice.multiprocessors);
+  if (!check(*spec, choice.multiprocessors).ok()) return std::nullopt;
   return spec;
 }
 
@@ -109,6 +176,12 @@ Checked<std::optional<LaunchSpecs>> plan_heads(const LaunchChoice& choice,
     Loops<kAttendOperands> loops = first_operands<kAttendOperands>(heads->loops);
     for (Loop<kAttendOperands>& loop : loops) loop.reduces = false;  // every turn has its own state
     if (const auto spec = fast_attention(p, joined(std::move(loops)), choice)) {
+      return std::optional(LaunchSpecs{*spec});
+    }
+  } else {
+    AllLoops loops = heads->loops;
+    for (Loop<kAllAttendOperands>& loop : loops) loop.reduces = false;
+    if (const auto spec = fast_attention_by_tables(p, joined(std::move(loops)), choice)) {
       return std::optional(LaunchSpecs{*spec});
     }
   }

@@ -1,5 +1,6 @@
 #include "exec/cuda/kernels/attention/cudnn_shape.h"
 #include "exec/cuda/kernels/attention/prepared_attention.h"
+#include "exec/cuda/kernels/attention/prepared_decode.h"
 #include "exec/cuda/kernels/prepared_order.h"
 #include "support/check.h"
 
@@ -36,6 +37,10 @@ Checked<std::unique_ptr<PreparedKernel>> prepare_cudnn(const AttentionSpec& spec
 
 Checked<std::unique_ptr<PreparedKernel>> prepare_own(const AttentionSpec& spec,
                                                      const LaunchTools& tools) {
+  if (spec.shares > 0) {
+    HP_TRY(PreparedDecode decode, PreparedDecode::make(tools.kernels, spec, tools.sums));
+    return std::unique_ptr<PreparedKernel>(std::make_unique<PreparedDecode>(std::move(decode)));
+  }
   HP_TRY(
       PreparedAttention attention,
       PreparedAttention::make(tools.kernels, spec, choose_attention(spec), tools.multiprocessors));

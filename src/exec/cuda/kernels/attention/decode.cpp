@@ -1,0 +1,182 @@
+#include "exec/cuda/kernels/attention/decode.h"
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <numbers>
+#include <numeric>
+
+#include "exec/cuda/kernels/spec_checks.h"
+
+namespace harpe::cuda {
+namespace {
+
+using device::DecodeArgs;
+using device::DecodeConfig;
+
+constexpr std::int64_t kMostColumns = 32;
+constexpr std::int64_t kLeastBoxRows = 8;  // of a swizzled box
+constexpr int kBoxColumns = 64;            // 16-bit values
+constexpr const char* kShares = "keys in ";
+constexpr const char* kOfShares = " shares";
+
+std::int64_t group_of(const AttentionSpec& spec) { return spec.heads / spec.kv_heads; }
+
+// Queries that share keys, rounded up to what products have.
+int columns_of(const AttentionSpec& spec) {
+  const std::int64_t columns = group_of(spec) * spec.panels.front().rows;
+  return columns <= 8 ? 8 : (columns <= 16 ? 16 : 32);
+}
+
+// Keys that a batch entry may have.
+std::int64_t most_keys(const AttentionSpec& spec) {
+  const bool is_paged = spec.tables && spec.tables->pages != 0;
+  return is_paged ? spec.tables->page_count * spec.tables->page : spec.chunks.front().rows;
+}
+
+// Rows of keys that a load has: of one page, and where lengths may end them few that there are not.
+std::int64_t box_rows(const AttentionSpec& spec, const DecodeConfig& config) {
+  constexpr std::int64_t kOfLengths = 64;
+  const std::int64_t tile = tile_keys(config);
+  if (!spec.tables) return tile;
+  return spec.tables->pages != 0 ? std::gcd(tile, spec.tables->page) : kOfLengths;
+}
+
+bool have_tables(const KeyTables& tables, std::int64_t keys) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max() / 2;
+  if (tables.pages == 0) return tables.first_key <= kMost;
+  return tables.page > 0 && tables.page % kLeastBoxRows == 0 && tables.page_count > 0 &&
+         tables.page_count * tables.page <= kMost && tables.first_key + keys <= kMost;
+}
+
+TensorMapSpec map_of_keys(const AttentionSpec& spec, const HeadTensor& tensor, int rows) {
+  // All batch entries may share one storage.
+  const bool shares = spec.batch > 1 && tensor.strides.batch == 0;
+  return map_of_heads(tensor,
+                      {.batch = shares ? 1 : spec.batch,
+                       .rows = spec.chunks.front().rows,
+                       .heads = spec.kv_heads,
+                       .columns = spec.query_dim},
+                      spec.element, rows);
+}
+
+TensorMapSpec map_of_queries(const AttentionSpec& spec) {
+  const AttentionPanelSpec& panel = spec.panels.front();
+  TensorMapSpec map = map_of_heads(
+      panel.queries,
+      {.batch = spec.batch, .rows = panel.rows, .heads = spec.heads, .columns = spec.query_dim},
+      spec.element, static_cast<int>(panel.rows));
+  map.box = {kBoxColumns, static_cast<int>(group_of(spec)), static_cast<int>(panel.rows), 1};
+  return map;
+}
+
+device::DecodeTables tables_of(const AttentionSpec& spec) {
+  device::DecodeTables tables{};
+  if (!spec.tables) return tables;
+  tables.lengths = pointer_to<const std::int32_t>(spec.tables->lengths);
+  tables.pages = pointer_to<const std::int32_t>(spec.tables->pages);
+  tables.length_stride = spec.tables->length_stride;
+  tables.page_stride = spec.tables->page_stride;
+  tables.sequence_stride = spec.tables->batch_stride;
+  tables.page_count = static_cast<int>(spec.tables->page_count);
+  tables.page = static_cast<int>(spec.tables->page);
+  tables.first_key = static_cast<int>(spec.tables->first_key);
+  return tables;
+}
+
+}  // namespace
+
+bool can_decode(const AttentionSpec& spec) {
+  if (spec.panels.size() != 1 || spec.chunks.size() != 1) return false;
+  const AttentionPanelSpec& panel = spec.panels.front();
+  const AttentionChunkSpec& chunk = spec.chunks.front();
+  const bool waits = panel.ready.flag != nullptr || chunk.ready.flag != nullptr;
+  const bool is_masked = spec.causal || spec.window > 0 || spec.rule;
+  const bool heads = spec.query_dim == spec.value_dim &&
+                     (spec.query_dim == 64 || spec.query_dim == 128) &&
+                     spec.heads % spec.kv_heads == 0;
+  // Values of all batch entries lie as their keys do.
+  const bool alike = (chunk.keys.strides.batch == 0) == (chunk.values.strides.batch == 0);
+  return spec.engine == LeafEngine::Own && !spec.carried && !is_masked && !waits &&
+         panel.done == 0 && spec.copies.empty() && heads && alike &&
+         group_of(spec) * panel.rows <= kMostColumns &&
+         (!spec.tables || have_tables(*spec.tables, chunk.rows));
+}
+
+DecodeConfig decode_config(const AttentionSpec& spec) {
+  DecodeConfig config;
+  config.element = spec.element;
+  config.output = spec.to_state ? device::Element::F32 : spec.element;
+  config.head_dim = static_cast<int>(spec.query_dim);
+  config.columns = columns_of(spec);
+  while (!valid(config)) --config.slots;
+  return config;
+}
+
+int choose_shares(const AttentionSpec& spec, int blocks) {
+  // Measured on an H200 (docs/kernels.md): a block reads 32 bytes a nanosecond, and joins eight
+  // columns of eight states in 0.7 us.
+  constexpr double kBytesPerUs = 32e3;
+  constexpr double kJoinUs = 0.09;
+  const DecodeConfig config = decode_config(spec);
+  const std::int64_t pairs = spec.batch * spec.kv_heads;
+  const std::int64_t tile = tile_keys(config);
+  const std::int64_t tiles = pairs * ((most_keys(spec) + tile - 1) / tile);
+  const double tile_us = 2 * slot_bytes(config) / kBytesPerUs;
+  const auto estimate = [&](std::int64_t shares) {
+    const std::int64_t longest = (tiles + shares - 1) / shares;
+    const std::int64_t states = (shares + pairs - 1) / pairs - 1;  // beside the own
+    return static_cast<double>(longest) * tile_us +
+           static_cast<double>(states * config.columns / 8) * kJoinUs;
+  };
+  const std::int64_t most = std::min<std::int64_t>(blocks, tiles);
+  std::int64_t best = 1;
+  for (std::int64_t shares = 2; shares <= most; ++shares) {
+    if (estimate(shares) < estimate(best)) best = shares;
+  }
+  return static_cast<int>(best);
+}
+
+std::string print_shares(int shares) { return kShares + std::to_string(shares) + kOfShares; }
+
+std::optional<int> parse_shares(std::string_view variant) {
+  const std::string_view begin = kShares;
+  if (!variant.starts_with(begin)) return std::nullopt;
+  int shares = 0;
+  const std::string_view number = variant.substr(begin.size());
+  std::from_chars(number.data(), number.data() + number.size(), shares);
+  return print_shares(shares) == variant ? std::optional(shares) : std::nullopt;
+}
+
+Checked<Ok> check_shares(const AttentionSpec& spec, int blocks) {
+  return check_count("shares of the keys", spec.shares, 0, can_decode(spec) ? blocks : 0);
+}
+
+DecodePlan plan_decode(const AttentionSpec& spec) {
+  const AttentionPanelSpec& panel = spec.panels.front();
+  const AttentionChunkSpec& chunk = spec.chunks.front();
+  const auto rows = static_cast<int>(box_rows(spec, decode_config(spec)));
+  const double scale_log2 = scale_of(spec) * std::numbers::log2e;
+  DecodePlan plan;
+  plan.maps = {map_of_queries(spec), map_of_keys(spec, chunk.keys, rows),
+               map_of_keys(spec, chunk.values, rows)};
+  DecodeArgs& args = plan.args;
+  args.output = pointer_to<void>(panel.output.address);
+  args.lse = pointer_to<float>(panel.lse.address);
+  args.strides = panel.output.strides;
+  args.lse_strides = panel.lse.strides;
+  args.tables = tables_of(spec);
+  args.batch = static_cast<int>(spec.batch);
+  args.kv_heads = static_cast<int>(spec.kv_heads);
+  args.group = static_cast<int>(group_of(spec));
+  args.queries_per_sequence = static_cast<int>(panel.rows);
+  args.keys_per_sequence = static_cast<int>(chunk.rows);
+  args.batch_step = spec.batch > 1 && chunk.keys.strides.batch == 0 ? 0 : 1;
+  args.box_rows = rows;
+  args.keys_are_fixed = spec.keys_are_fixed ? 1 : 0;
+  args.scale_log2 = static_cast<float>(scale_log2);
+  args.slack = static_cast<float>(kSlackLog2 / scale_log2);
+  return plan;
+}
+
+}  // namespace harpe::cuda

@@ -1,0 +1,76 @@
+#include "exec/cuda/kernels/attention/decode_variants.h"
+
+#include <string>
+
+#include "exec/cuda/kernels/element_words.h"
+#include "support/check.h"
+
+namespace harpe::cuda {
+
+using device::DecodeConfig;
+using device::Element;
+
+namespace {
+
+std::string tile_of(const DecodeConfig& config) {
+  return std::to_string(config.columns) + "x" + std::to_string(tile_keys(config)) + "x" +
+         std::to_string(config.head_dim);
+}
+
+std::string source_of(const DecodeConfig& config) {
+  return std::string(
+             "#include \"exec/cuda/kernels/attention/device/decode.cuh\"\n"
+             "using namespace harpe::device;\n"
+             "extern \"C\" __global__ void __launch_bounds__(") +
+         std::to_string(device::kDecodeThreads) +
+         ", 1)\n"
+         "    harpe_kernel(const __grid_constant__ DecodeArgs args) {\n"
+         "  extern __shared__ __align__(1024) std::uint8_t memory[];\n"
+         "  constexpr DecodeConfig kConfig{.element = Element::" +
+         enumerator_of(config.element) + ", .output = Element::" + enumerator_of(config.output) +
+         ", .head_dim = " + std::to_string(config.head_dim) +
+         ", .columns = " + std::to_string(config.columns) +
+         ", .slots = " + std::to_string(config.slots) +
+         "};\n"
+         "  decode<kConfig>(args, memory);\n"
+         "}\n";
+}
+
+std::vector<DecodeConfig> make_decode_configs() {
+  std::vector<DecodeConfig> configs;
+  for (const int head_dim : {128, 64}) {
+    for (const int columns : {8, 16, 32}) {
+      for (const Element element : {Element::BF16, Element::F16}) {
+        for (const Element output : {element, Element::F32}) {
+          DecodeConfig config{
+              .element = element, .output = output, .head_dim = head_dim, .columns = columns};
+          while (!valid(config)) --config.slots;
+          configs.push_back(config);
+        }
+      }
+    }
+  }
+  return configs;
+}
+
+}  // namespace
+
+KernelVariant decode_variant(const DecodeConfig& config) {
+  HP_CHECK(valid(config), "no such decode kernel can be built");
+  KernelVariant variant;
+  variant.name = std::string("decode_") + word_of(config.element) + "_" + tile_of(config) + "_s" +
+                 std::to_string(config.slots) + (config.output == Element::F32 ? "_to_state" : "");
+  variant.family = "decode";
+  variant.tile = tile_of(config);
+  variant.source = source_of(config);
+  variant.threads = device::kDecodeThreads;
+  variant.shared_bytes = shared_bytes(config);
+  return variant;
+}
+
+const std::vector<DecodeConfig>& decode_configs() {
+  static const std::vector<DecodeConfig> configs = make_decode_configs();
+  return configs;
+}
+
+}  // namespace harpe::cuda

@@ -1,0 +1,57 @@
+#pragma once
+
+#include "exec/cuda/device/types.h"
+
+// What is fixed when a kernel for few queries of long keys (decode.cuh) is compiled.
+namespace harpe::device {
+
+struct DecodeConfig {
+  Element element = Element::BF16;
+  Element output = Element::BF16;  // F32: the state that a later kernel carries on
+  int head_dim = 128;              // of queries, keys and values: 64 or 128
+  int columns = 8;                 // queries of a key head at most: 8, 16, 32 or 64
+  int slots = 6;                   // of tiles of keys or values on their way
+
+  friend HP_SHARED_CODE bool operator==(const DecodeConfig&, const DecodeConfig&) = default;
+};
+
+inline constexpr int kDecodeConsumers = 256;                  // threads that multiply
+inline constexpr int kDecodeThreads = kDecodeConsumers + 32;  // and a warp that loads
+inline constexpr int kDecodeSyncBytes = 3 * 1024;             // DecodeSync
+
+// Keys of a tile: each warpgroup multiplies half of them. Of many columns there are registers for
+// fewer.
+HP_SHARED_CODE int tile_keys(const DecodeConfig& config) {
+  return config.head_dim == 64 && config.columns < 64 ? 256 : 128;
+}
+HP_SHARED_CODE int slot_bytes(const DecodeConfig& config) {
+  return tile_keys(config) * config.head_dim * 2;
+}
+HP_SHARED_CODE int query_bytes(const DecodeConfig& config) {
+  return config.columns * config.head_dim * 2;
+}
+HP_SHARED_CODE int weight_bytes(const DecodeConfig& config) {
+  return config.columns * tile_keys(config) * 2;
+}
+HP_SHARED_CODE int shared_bytes(const DecodeConfig& config) {
+  return config.slots * slot_bytes(config) + 2 * query_bytes(config) + 2 * weight_bytes(config) +
+         kDecodeSyncBytes;
+}
+
+// A partial state in memory, in floats: what each thread has of the sums of values, four at a time
+// (DecodeConsumer), and a reference and a sum of weights for each column.
+HP_SHARED_CODE int state_threads(int head_dim) { return 2 * head_dim; }
+HP_SHARED_CODE int state_floats(int head_dim, int columns) {
+  return columns * head_dim + 2 * columns;
+}
+
+HP_SHARED_CODE bool valid(const DecodeConfig& config) {
+  const bool heads = config.head_dim == 64 || config.head_dim == 128;
+  const bool columns =
+      config.columns == 8 || config.columns == 16 || config.columns == 32 || config.columns == 64;
+  return heads && columns && config.slots >= 2 && config.slots <= 6 &&
+         shared_bytes(config) <= kSharedMemoryLimit && config.element != Element::F32 &&
+         (config.output == config.element || config.output == Element::F32);
+}
+
+}  // namespace harpe::device

@@ -1,0 +1,260 @@
+#pragma once
+
+#include "exec/cuda/kernels/attention/device/decode_store.cuh"
+
+// The two warpgroups that multiply. Keys and values are the rows of the tensor cores' products,
+// the queries that share them their columns: scores = keys queries^T, each warpgroup half of the
+// keys; sums += values^T weights, with heads of 128 each half of the values' columns over all keys,
+// with heads of 64 all columns over its keys. Weights go from one product to the next through
+// shared memory. All threads keep the references and sums of weights of their columns; weights are
+// 2^(score - reference), and a reference moves once a score exceeds it by more than 2^8, which all
+// vote about as they meet to hand weights over.
+namespace harpe::device {
+
+template <DecodeConfig kConfig>
+class DecodeConsumer {
+ public:
+  HP_DEVICE DecodeConsumer(const DecodeArgs& args, DecodeShared<kConfig> shared)
+      : shared_(shared),
+        sync_(shared.sync()),
+        place_(DecodePlace::of_thread()),
+        used_(args.group * args.queries_per_sequence),
+        scale_log2_(args.scale_log2),
+        slack_(args.slack) {}
+
+  HP_DEVICE void run() {
+    for (;;) {
+      wait_barrier(&sync_.query_filled[queries_.slot], queries_.parity);
+      const DecodePiece piece = sync_.pieces[queries_.slot];
+      if (piece.tiles == 0) return;
+      start();
+      for (int tile = 0; tile < piece.tiles; ++tile) add_tile();
+      release(&sync_.query_emptied[queries_.slot]);
+      queries_.advance();
+      DecodeFinish<kConfig>(shared_, place_, piece).run(state_);
+    }
+  }
+
+ private:
+  static constexpr int kTile = DecodeShared<kConfig>::kTile;
+  static constexpr int kBlocks = kTile / 128;  // of 64 keys, of a warpgroup
+  static constexpr int kScores = kConfig.columns / 2;
+  static constexpr int kOwn = kConfig.columns / 4;  // columns of a thread
+  static constexpr bool kSplitKeys = kConfig.head_dim == 64;
+  static constexpr int kVote = 1;  // named barriers
+  static constexpr int kMove = 2;
+
+  HP_DEVICE void start() {
+#pragma unroll
+    for (int i = 0; i < kScores; ++i) state_.sums[i] = 0;
+#pragma unroll
+    for (int i = 0; i < kOwn; ++i) {
+      const bool exists = place_.column(i) < used_;
+      state_.references[i] = 0;
+      state_.weights[i] = 0;
+      limits_[i] = exists ? decode_nothing() : -decode_nothing();
+    }
+  }
+
+  HP_DEVICE void add_tile() {
+    multiply_keys();
+    weigh();
+    const int values = __shfl_sync(0xFFFFFFFF, ring_.slot, 0);
+    wait_barrier(&sync_.filled[values], ring_.parity);
+    clear_unseen(values);
+    if (meet()) {
+      move_references();
+      weigh();
+      meet();
+    }
+#pragma unroll
+    for (int i = 0; i < kOwn; ++i) state_.weights[i] += added_[i];
+    multiply_values(values);
+    release(&sync_.emptied[values]);
+    ring_.advance();
+    buffer_ ^= 1;
+  }
+
+  // Whether a score exceeds what weights may be made of. Weights are then to be read by all.
+  HP_DEVICE bool meet() {
+    fence_proxy_async_shared();
+    return any_of_threads(kVote, kDecodeConsumers, exceeds_);
+  }
+
+  HP_DEVICE void multiply_keys() {
+    const int slot = __shfl_sync(0xFFFFFFFF, ring_.slot, 0);
+    const int query = __shfl_sync(0xFFFFFFFF, queries_.slot, 0);
+    wait_barrier(&sync_.filled[slot], ring_.parity);
+    const std::uint8_t* const own = shared_.slot(slot) + place_.warpgroup * kBlocks * 64 * 128;
+    const std::uint64_t queries = k_major(shared_.queries(query));
+    begin_products();
+#pragma unroll
+    for (int block = 0; block < kBlocks; ++block) {
+      const std::uint64_t keys = k_major(own + block * 64 * 128);
+#pragma unroll
+      for (int k = 0; k < kConfig.head_dim / 16; ++k) {
+        const std::uint64_t inside = k % 4 * kKMajorStep;
+        Wgmma<kConfig.columns, kConfig.element, false>::multiply(
+            scores_[block], keys + inside + k / 4 * (DecodeShared<kConfig>::kBox >> 4),
+            queries + inside + k / 4 * (DecodeShared<kConfig>::kColumnBox >> 4), k > 0);
+      }
+    }
+    commit_products();
+    wait_products<0>();
+#pragma unroll
+    for (int block = 0; block < kBlocks; ++block) pin(scores_[block]);
+    hide_unseen(slot);
+    release(&sync_.emptied[slot]);
+    ring_.advance();
+  }
+
+  // Of the thread's rows of a block of 64 keys the first; the other is 8 further.
+  HP_DEVICE int key_of(int block) const {
+    return (place_.warpgroup * kBlocks + block) * 64 + place_.row;
+  }
+
+  HP_DEVICE void hide_unseen(int slot) {
+    const DecodeStep& step = sync_.steps[slot];
+    if (step.all != 0) return;
+#pragma unroll
+    for (int block = 0; block < kBlocks; ++block) {
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const int key = key_of(block) + 8 * half;
+        if ((step.seen[key / 32] >> (key % 32) & 1) != 0) continue;
+#pragma unroll
+        for (int i = 0; i < kScores; i += 4) {
+          scores_[block][i + 2 * half] = decode_nothing();
+          scores_[block][i + 2 * half + 1] = decode_nothing();
+        }
+      }
+    }
+  }
+
+  // Memory of keys that there are not may hold anything, NaN too, which weights of 0 do not undo.
+  HP_DEVICE void clear_unseen(int slot) {
+    const DecodeStep& step = sync_.steps[slot];
+    if (step.all != 0) return;
+    constexpr int kUnits = kConfig.head_dim / 8;  // of 16 bytes
+    const int unit = place_.thread % kUnits;
+    std::uint8_t* const column =
+        shared_.slot(slot) + unit / 8 * DecodeShared<kConfig>::kBox + unit % 8 * 16;
+    for (int key = place_.thread / kUnits; key < kTile; key += kDecodeConsumers / kUnits) {
+      if ((step.seen[key / 32] >> (key % 32) & 1) != 0) continue;
+      *reinterpret_cast<uint4*>(column + key * 128) = {0, 0, 0, 0};
+    }
+  }
+
+  // Scores to weights in shared memory, with the references as they are.
+  HP_DEVICE void weigh() {
+    exceeds_ = false;
+#pragma unroll
+    for (int i = 0; i < kOwn; ++i) added_[i] = 0;
+#pragma unroll
+    for (int block = 0; block < kBlocks; ++block) {
+      // Lanes 0 to 15 say where rows go, which are columns of the products: of 8 keys each.
+      const int key =
+          (place_.warpgroup * kBlocks + block) * 64 + place_.warp * 16 + place_.lane / 8 % 2 * 8;
+      const std::uint32_t box =
+          shared_address(shared_.weights(buffer_)) + key / 64 * DecodeShared<kConfig>::kColumnBox;
+#pragma unroll
+      for (int j = 0; j < kScores / 4; ++j) {
+        std::uint32_t pairs[2];
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          float weights[2];
+#pragma unroll
+          for (int e = 0; e < 2; ++e) {
+            const float score = scores_[block][4 * j + 2 * half + e];
+            exceeds_ = exceeds_ || score > limits_[2 * j + e];
+            weights[e] = exp2_fast(fmaf(score, scale_log2_, -state_.references[2 * j + e]));
+            added_[2 * j + e] += weights[e];
+          }
+          pairs[half] = pack<kConfig.element>(weights[0], weights[1]);
+        }
+        const int column = 8 * j + place_.lane % 8;
+        store_matrices_transposed(swizzled(box, column, key % 64 * 2), pairs[0], pairs[1]);
+      }
+    }
+  }
+
+  // To the maxima of the columns; what was added up before is scaled.
+  HP_DEVICE void move_references() {
+#pragma unroll
+    for (int i = 0; i < kOwn; ++i) {
+      float most = decode_nothing();
+#pragma unroll
+      for (int block = 0; block < kBlocks; ++block) {
+        const int at = i / 2 * 4 + i % 2;
+        most = fmaxf(most, fmaxf(scores_[block][at], scores_[block][at + 2]));
+      }
+      most = max_of_rows(most);
+      if (place_.lane < 4) sync_.columns[place_.thread / 32][place_.column(i)] = most;
+    }
+    sync_threads(kMove, kDecodeConsumers);
+#pragma unroll
+    for (int i = 0; i < kOwn; ++i) {
+      float most = limits_[i] - slack_;
+#pragma unroll
+      for (int warp = 0; warp < kDecodeWarps; ++warp) {
+        most = fmaxf(most, sync_.columns[warp][place_.column(i)]);
+      }
+      const bool any = most > decode_nothing();
+      const float reference = any ? most * scale_log2_ : 0.0F;
+      const bool begun = limits_[i] > decode_nothing();
+      const float factor = begun ? exp2_fast(state_.references[i] - reference) : 0.0F;
+      state_.references[i] = reference;
+      state_.weights[i] *= factor;
+      limits_[i] = most + slack_;
+      state_.sums[i / 2 * 4 + i % 2] *= factor;
+      state_.sums[i / 2 * 4 + i % 2 + 2] *= factor;
+    }
+  }
+
+  HP_DEVICE void multiply_values(int slot) {
+    const std::uint8_t* own = shared_.slot(slot);
+    const std::uint8_t* weights = shared_.weights(buffer_);
+    if constexpr (kSplitKeys) {
+      own += place_.warpgroup * kBlocks * 64 * 128;
+      weights += place_.warpgroup * kBlocks * DecodeShared<kConfig>::kColumnBox;
+    } else {
+      own += place_.warpgroup * DecodeShared<kConfig>::kBox;
+    }
+    const std::uint64_t from = n_major(own, DecodeShared<kConfig>::kBox);
+    const std::uint64_t by = k_major(weights);
+    pin(state_.sums);
+    begin_products();
+#pragma unroll
+    for (int k = 0; k < (kSplitKeys ? kBlocks * 64 : 128) / 16; ++k) {
+      Wgmma<kConfig.columns, kConfig.element, false>::multiply_transposed(
+          state_.sums, from + k * kNMajorStep,
+          by + k % 4 * kKMajorStep + k / 4 * (DecodeShared<kConfig>::kColumnBox >> 4), true);
+    }
+    commit_products();
+    wait_products<0>();
+    pin(state_.sums);
+  }
+
+  // The warp no longer reads what the barrier's slot holds.
+  HP_DEVICE void release(Barrier* emptied) const {
+    __syncwarp();
+    if (place_.lane == 0) arrive(emptied);
+  }
+
+  DecodeShared<kConfig> shared_;
+  DecodeSync& sync_;
+  DecodePlace place_;
+  int used_;  // columns
+  float scale_log2_;
+  float slack_;
+  int buffer_ = 0;
+  bool exceeds_ = false;
+  Ring<2> queries_;
+  Ring<kConfig.slots> ring_;
+  DecodeState<kConfig.columns> state_;
+  float limits_[kOwn];  // the score from which on the reference must move
+  float added_[kOwn];   // weights of the tile
+  float scores_[kBlocks][kScores];
+};
+
+}  // namespace harpe::device

@@ -1,0 +1,252 @@
+#pragma once
+
+#include "exec/cuda/device/fences.cuh"
+#include "exec/cuda/device/tma.cuh"
+#include "exec/cuda/kernels/attention/device/decode_shared.cuh"
+
+// The warp that loads: it alone walks through the block's share of all keys, which are the tiles of
+// one (sequence, key head) after the other, and tells the others what it finds.
+namespace harpe::device {
+
+template <DecodeConfig kConfig>
+class DecodeProducer {
+ public:
+  HP_DEVICE DecodeProducer(const DecodeArgs& args, DecodeShared<kConfig> shared)
+      : args_(args),
+        shared_(shared),
+        sync_(shared.sync()),
+        lane_(static_cast<int>(threadIdx.x) % 32) {}
+
+  // From the end of the share: what is left to another block is done first.
+  HP_DEVICE void run() {
+    if (args_.keys_are_fixed == 0) await_kernel_before();
+    find_share();
+    for (bool first = true; begin_ < end_; first = false) {
+      const int from = static_cast<int>(begin_ > pair_begin_ ? begin_ - pair_begin_ : 0);
+      const int tiles = static_cast<int>(end_ - pair_begin_) - from;
+      const int early = first ? smaller(tiles, kConfig.slots / 2) : 0;
+      load_tiles(from, early);
+      if (first) await_kernel_before();
+      begin_piece(tiles);
+      load_tiles(from + early, tiles - early);
+      end_ = pair_begin_ + from;
+      if (begin_ < end_) step_back();
+    }
+    begin_piece(0);
+  }
+
+ private:
+  using Index = std::int64_t;
+  static constexpr int kTile = DecodeShared<kConfig>::kTile;
+  static constexpr int kBoxes = kConfig.head_dim / 64;
+
+  HP_DEVICE static int smaller(int a, int b) { return a < b ? a : b; }
+  HP_DEVICE static int clamped(Index value, int most) {
+    return static_cast<int>(value < 0 ? 0 : (value > most ? most : value));
+  }
+
+  // How many keys a sequence has here; of pages, how many anywhere.
+  HP_DEVICE int keys_of(int batch) const {
+    const DecodeTables& tables = args_.tables;
+    const bool paged = tables.pages != nullptr;
+    const int most = paged ? tables.page_count * tables.page : args_.keys_per_sequence;
+    if (tables.lengths == nullptr) return most;
+    const Index length = tables.lengths[batch * tables.length_stride];
+    return clamped(paged ? length : length - tables.first_key, most);
+  }
+  // A sequence without keys has a tile of which nothing is seen, so that its result is stored.
+  HP_DEVICE static int tiles_of(int keys) { return keys == 0 ? 1 : ceil_div(keys, kTile); }
+
+  HP_DEVICE void find_share() {
+    if (args_.tables.lengths == nullptr) {
+      keys_ = keys_of(0);
+      const Index tiles = tiles_of(keys_);
+      take_share(tiles * args_.kv_heads * args_.batch);
+      const Index pair = (end_ - 1) / tiles;
+      batch_ = static_cast<int>(pair / args_.kv_heads);
+      head_ = static_cast<int>(pair % args_.kv_heads);
+      pair_begin_ = pair * tiles;
+      return;
+    }
+    Index sum = 0;
+#pragma unroll 4
+    for (int batch = lane_; batch < args_.batch; batch += 32) sum += tiles_of(keys_of(batch));
+#pragma unroll
+    for (int lanes = 16; lanes > 0; lanes /= 2) sum += __shfl_xor_sync(0xFFFFFFFF, sum, lanes);
+    take_share(sum * args_.kv_heads);
+    if (begin_ < end_) find_sequence();
+  }
+
+  // The i-th of equal shares begins at i all / shares.
+  HP_DEVICE void take_share(Index all) {
+    all_ = all;
+    shares_ = all < gridDim.x ? static_cast<int>(all) : static_cast<int>(gridDim.x);
+    const Index block = blockIdx.x;
+    if (block >= shares_) return;
+    begin_ = block * all / shares_;
+    end_ = (block + 1) * all / shares_;
+  }
+
+  // The sequence that the share ends in: 32 at a time.
+  HP_DEVICE void find_sequence() {
+    Index before = 0;
+    for (int first = 0;; first += 32) {
+      const int batch = first + lane_;
+      const int keys = batch < args_.batch ? keys_of(batch) : 0;
+      const Index tiles = batch < args_.batch ? Index{tiles_of(keys)} * args_.kv_heads : 0;
+      Index upto = tiles;
+#pragma unroll
+      for (int lanes = 1; lanes < 32; lanes *= 2) {
+        const Index other = __shfl_up_sync(0xFFFFFFFF, upto, lanes);
+        if (lane_ >= lanes) upto += other;
+      }
+      const std::uint32_t beyond = __ballot_sync(0xFFFFFFFF, before + upto >= end_);
+      if (beyond != 0) {
+        const int lane = __ffs(static_cast<int>(beyond)) - 1;
+        const Index start = before + __shfl_sync(0xFFFFFFFF, upto - tiles, lane);
+        batch_ = first + lane;
+        keys_ = __shfl_sync(0xFFFFFFFF, keys, lane);
+        head_ = static_cast<int>((end_ - 1 - start) / tiles_of(keys_));
+        pair_begin_ = start + Index{head_} * tiles_of(keys_);
+        return;
+      }
+      before += __shfl_sync(0xFFFFFFFF, upto, 31);
+    }
+  }
+
+  HP_DEVICE void step_back() {
+    if (--head_ < 0) {
+      head_ = args_.kv_heads - 1;
+      keys_ = keys_of(--batch_);
+    }
+    pair_begin_ -= tiles_of(keys_);
+  }
+
+  HP_DEVICE int block_of(Index tile) const {
+    return static_cast<int>(((tile + 1) * shares_ - 1) / all_);
+  }
+
+  HP_DEVICE void begin_piece(int tiles) {
+    wait_barrier(&sync_.query_emptied[queries_.slot], queries_.parity ^ 1);
+    if (lane_ == 0) {
+      DecodePiece piece{.batch = batch_, .head = head_, .tiles = tiles};
+      Barrier* const filled = &sync_.query_filled[queries_.slot];
+      if (tiles > 0) {
+        const int first = block_of(pair_begin_);
+        piece.first = first;
+        piece.part = static_cast<int>(blockIdx.x) - first;
+        piece.parts = block_of(pair_begin_ + tiles_of(keys_) - 1) - first + 1;
+      }
+      sync_.pieces[queries_.slot] = piece;
+      const int columns = args_.group * args_.queries_per_sequence;
+      arrive_expecting(filled, tiles > 0 ? static_cast<std::uint32_t>(columns * kBoxes * 128) : 0);
+      if (tiles > 0) {
+#pragma unroll
+        for (int box = 0; box < kBoxes; ++box) {
+          load_tile(shared_.queries(queries_.slot) + box * DecodeShared<kConfig>::kColumnBox,
+                    &args_.queries, filled, box * 64, head_ * args_.group, 0, batch_);
+        }
+      }
+    }
+    __syncwarp();
+    queries_.advance();
+  }
+
+  // The lane's box of a tile: where it lies in the storage, and which of its rows there are.
+  struct Box {
+    int row;
+    int begin;
+    int end;
+  };
+
+  // The page that the lane's box of a tile is in; of no box, or beyond the keys, any.
+  HP_DEVICE int page_of(int tile) const {
+    const DecodeTables& tables = args_.tables;
+    const int key = tile * kTile + lane_ * args_.box_rows;
+    if (tables.pages == nullptr || key >= keys_ || lane_ >= kTile / args_.box_rows) return -1;
+    return tables.pages[batch_ * tables.sequence_stride + key / tables.page * tables.page_stride];
+  }
+
+  HP_DEVICE Box box_of(int tile, int page) const {
+    const int key = tile * kTile + lane_ * args_.box_rows;
+    if (lane_ >= kTile / args_.box_rows) return {0, 0, 0};
+    Box box{key, 0, clamped(keys_ - key, args_.box_rows)};
+    if (args_.tables.pages == nullptr) return box;
+    if (page < 0) return {0, 0, 0};
+    const Index row =
+        Index{page} * args_.tables.page + key % args_.tables.page - args_.tables.first_key;
+    const int here = clamped(args_.keys_per_sequence - row, args_.box_rows);
+    box.row = static_cast<int>(row);
+    box.begin = clamped(-row, args_.box_rows);
+    box.end = smaller(box.end, here);
+    return box;
+  }
+
+  HP_DEVICE void load_tiles(int first, int tiles) {
+    int page = page_of(first);
+    for (int tile = first; tile < first + tiles; ++tile) {
+      const Box box = box_of(tile, page);
+      if (tile + 1 < first + tiles) page = page_of(tile + 1);
+      load(args_.keys, box);
+      load(args_.values, box);
+    }
+  }
+
+  HP_DEVICE void load(const TensorMap& map, const Box& box) {
+    const bool loads = box.begin < box.end;
+    const int boxes = __popc(__ballot_sync(0xFFFFFFFF, loads));
+    Barrier* const filled = &sync_.filled[ring_.slot];
+    wait_barrier(&sync_.emptied[ring_.slot], ring_.parity ^ 1);
+    describe(box);
+    __syncwarp();
+    const int bytes = args_.box_rows * 128;
+    if (lane_ == 0) arrive_expecting(filled, static_cast<std::uint32_t>(boxes * kBoxes * bytes));
+    __syncwarp();
+    if (loads) {
+      std::uint8_t* const to = shared_.slot(ring_.slot) + lane_ * bytes;
+#pragma unroll
+      for (int i = 0; i < kBoxes; ++i) {
+        load_tile_once(to + i * DecodeShared<kConfig>::kBox, &map, filled, i * 64, head_, box.row,
+                       batch_ * args_.batch_step);
+      }
+    }
+    ring_.advance();
+  }
+
+  HP_DEVICE void describe(const Box& box) {
+    DecodeStep& step = sync_.steps[ring_.slot];
+    const bool whole = lane_ >= kTile / args_.box_rows || box.end - box.begin == args_.box_rows;
+    const bool all = __all_sync(0xFFFFFFFF, whole);
+    if (lane_ == 0) step.all = all ? 1 : 0;
+    if (all) return;
+#pragma unroll
+    for (int word = 0; word < kTile / 32; ++word) {
+      const int offset = lane_ * args_.box_rows - word * 32;
+      const std::uint32_t seen = below(box.end + offset) & ~below(box.begin + offset);
+      const std::uint32_t together = __reduce_or_sync(0xFFFFFFFF, box.begin < box.end ? seen : 0U);
+      if (lane_ == 0) step.seen[word] = together;
+    }
+  }
+  // Bits of all positions before one.
+  HP_DEVICE static std::uint32_t below(int position) {
+    if (position <= 0) return 0;
+    return position >= 32 ? 0xFFFFFFFFU : (1U << position) - 1;
+  }
+
+  const DecodeArgs& args_;
+  DecodeShared<kConfig> shared_;
+  DecodeSync& sync_;
+  int lane_;
+  Index all_ = 0;         // tiles of all sequences and key heads
+  Index begin_ = 0;       // of the share
+  Index end_ = 0;         // of what is left of it
+  Index pair_begin_ = 0;  // of the pair in turn
+  int shares_ = 0;
+  int batch_ = 0;
+  int head_ = 0;
+  int keys_ = 0;  // of the sequence
+  Ring<2> queries_;
+  Ring<kConfig.slots> ring_;
+};
+
+}  // namespace harpe::device

@@ -1,0 +1,105 @@
+#pragma once
+
+#include "exec/cuda/device/mbarrier.cuh"
+#include "exec/cuda/kernels/attention/device/decode_args.h"
+#include "exec/cuda/kernels/attention/device/decode_config.h"
+
+// The shared memory of a block of decode.cuh, and what its roles tell each other there.
+namespace harpe::device {
+
+inline constexpr int kMostDecodeSlots = 6;
+inline constexpr int kMostDecodeTile = 256;
+inline constexpr int kMostDecodeColumns = 64;
+inline constexpr int kDecodeWarps = kDecodeConsumers / 32;
+
+// What a block does of one sequence and key head: consecutive tiles of keys.
+struct alignas(16) DecodePiece {
+  int batch;
+  int head;   // of keys
+  int tiles;  // 0: there are no pieces any more
+  int parts;  // how many blocks have a piece of the pair
+  int part;   // which of these this is
+  int first;  // the block with the first part
+};
+
+// One tile of keys, or of values. Written before the arrival that lets it through.
+struct DecodeStep {
+  std::uint32_t seen[kMostDecodeTile / 32];  // a bit for each key that there is
+  int all;                                   // there are all of them
+};
+
+// Where results go. Arguments that are read for the first time behind all keys come from memory, so
+// they are read at the start.
+struct DecodeResults {
+  void* output;
+  float* lse;
+  float* states;
+  AttentionStrides strides;
+  AttentionStrides lse_strides;
+  int group;
+  int columns;  // that are used: queries of all heads of a group
+};
+
+struct DecodeSync {
+  Barrier filled[kMostDecodeSlots];
+  Barrier emptied[kMostDecodeSlots];
+  Barrier query_filled[2];
+  Barrier query_emptied[2];
+  DecodePiece pieces[2];
+  DecodeStep steps[kMostDecodeSlots];
+  DecodeResults results;
+  float columns[kDecodeWarps][kMostDecodeColumns];
+};
+
+static_assert(sizeof(DecodeSync) <= kDecodeSyncBytes);
+
+// Tiles of keys and values by turns: [slot][64 columns][rows of 128 bytes]; queries, two of them:
+// [64 columns][column of products, 128 bytes]; weights, two of them: [64 keys][column of products,
+// 128 bytes].
+template <DecodeConfig kConfig>
+class DecodeShared {
+ public:
+  static constexpr int kTile = tile_keys(kConfig);
+  static constexpr int kBox = kTile * 128;                  // 64 columns of keys or values
+  static constexpr int kColumnBox = kConfig.columns * 128;  // 64 of a column's queries or weights
+
+  HP_DEVICE explicit DecodeShared(std::uint8_t* base) : base_(base) {}
+
+  HP_DEVICE std::uint8_t* slot(int at) const { return base_ + at * slot_bytes(kConfig); }
+  HP_DEVICE std::uint8_t* queries(int at) const {
+    return slot(kConfig.slots) + at * query_bytes(kConfig);
+  }
+  HP_DEVICE std::uint8_t* weights(int at) const { return queries(2) + at * weight_bytes(kConfig); }
+  HP_DEVICE DecodeSync& sync() const { return *reinterpret_cast<DecodeSync*>(weights(2)); }
+
+  // By one thread.
+  HP_DEVICE void note_results(const DecodeArgs& args) const {
+    sync().results = {.output = args.output,
+                      .lse = args.lse,
+                      .states = args.states,
+                      .strides = args.strides,
+                      .lse_strides = args.lse_strides,
+                      .group = args.group,
+                      .columns = args.group * args.queries_per_sequence};
+  }
+
+  // By one warp.
+  HP_DEVICE void init_barriers() const {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    DecodeSync& shared = sync();
+    if (lane < kConfig.slots) {
+      init_barrier(&shared.filled[lane], 1);
+      init_barrier(&shared.emptied[lane], kDecodeWarps);
+    }
+    if (lane < 2) {
+      init_barrier(&shared.query_filled[lane], 1);
+      init_barrier(&shared.query_emptied[lane], kDecodeWarps);
+    }
+    fence_barrier_init();
+  }
+
+ private:
+  std::uint8_t* base_;
+};
+
+}  // namespace harpe::device

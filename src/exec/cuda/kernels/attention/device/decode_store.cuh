@@ -1,0 +1,329 @@
+#pragma once
+
+#include "exec/cuda/device/fast_math.cuh"
+#include "exec/cuda/device/fences.cuh"
+#include "exec/cuda/device/wgmma.cuh"
+#include "exec/cuda/kernels/attention/device/decode_shared.cuh"
+
+// The end of a piece: its state is the result where the block had all keys of the pair. Else the
+// block with the last part of a pair joins all of them, in their order: the same bits every time.
+// The others leave it their states in memory, and no flag beside them: each value is its own. That
+// memory holds kAbsentState wherever nothing is, which no value is; who joins waits until all
+// values are others, and puts kAbsentState back for the next launch. A block leaves at most one
+// state, of its first piece, and joins at most one pair, behind all other work: it waits for lower
+// blocks alone, which the GPU dispatches before and which wait for nothing before that.
+namespace harpe::device {
+
+inline constexpr std::uint32_t kAbsentState = 0xffffffffU;  // a NaN
+
+HP_DEVICE float decode_nothing() { return __int_as_float(static_cast<int>(0xFF800000)); }
+
+// Where a thread stands among those that multiply. An accumulator [64, columns] has rows r =
+// 16 warp + lane / 4 and r + 8 in it, and of each eight columns the two from 2 (lane % 4) on.
+struct DecodePlace {
+  int thread;
+  int warpgroup;
+  int warp;  // of the warpgroup
+  int lane;
+  int row;  // the first
+
+  HP_DEVICE static DecodePlace of_thread() {
+    const int thread = static_cast<int>(threadIdx.x);
+    const int warp = __shfl_sync(0xFFFFFFFF, thread / 32, 0);
+    const int lane = thread % 32;
+    return {thread, warp / 4, warp % 4, lane, warp % 4 * 16 + lane / 4};
+  }
+  // The thread's i-th column.
+  [[nodiscard]] HP_DEVICE int column(int i) const { return i / 2 * 8 + lane % 4 * 2 + i % 2; }
+};
+
+// What a thread has of a piece's results.
+template <int Columns>
+struct DecodeState {
+  float sums[Columns / 2];        // of values, an accumulator
+  float references[Columns / 4];  // of its columns, scaled
+  float weights[Columns / 4];     // summed
+};
+
+// Among the lanes that have the same columns.
+HP_DEVICE float max_of_rows(float value) {
+#pragma unroll
+  for (int lanes = 4; lanes < 32; lanes *= 2) {
+    value = fmaxf(value, __shfl_xor_sync(0xFFFFFFFF, value, lanes));
+  }
+  return value;
+}
+HP_DEVICE float sum_of_rows(float value) {
+#pragma unroll
+  for (int lanes = 4; lanes < 32; lanes *= 2) {
+    value += __shfl_xor_sync(0xFFFFFFFF, value, lanes);
+  }
+  return value;
+}
+
+HP_DEVICE std::uint32_t bits_of_state(float value) {
+  const std::uint32_t bits = __float_as_uint(value);
+  return bits == kAbsentState ? kAbsentState - 1 : bits;  // another NaN stays one
+}
+
+HP_DEVICE void store_state(float4* to, const float4& state) {
+  asm volatile("st.relaxed.gpu.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to),
+               "r"(bits_of_state(state.x)), "r"(bits_of_state(state.y)),
+               "r"(bits_of_state(state.z)), "r"(bits_of_state(state.w))
+               : "memory");
+}
+
+HP_DEVICE float4 load_state(const float4* from) {
+  float4 state;
+  asm volatile("ld.relaxed.gpu.global.v4.f32 {%0, %1, %2, %3}, [%4];"
+               : "=f"(state.x), "=f"(state.y), "=f"(state.z), "=f"(state.w)
+               : "l"(from)
+               : "memory");
+  return state;
+}
+
+HP_DEVICE bool is_absent_state(const float4& state) {
+  return __float_as_uint(state.x) == kAbsentState || __float_as_uint(state.y) == kAbsentState ||
+         __float_as_uint(state.z) == kAbsentState || __float_as_uint(state.w) == kAbsentState;
+}
+
+// All threads that multiply.
+template <DecodeConfig kConfig>
+class DecodeFinish {
+ public:
+  using State = DecodeState<kConfig.columns>;
+
+  HP_DEVICE DecodeFinish(const DecodeShared<kConfig>& shared, const DecodePlace& place,
+                         const DecodePiece& piece)
+      : shared_(shared),
+        sync_(shared.sync()),
+        results_(shared.sync().results),
+        place_(place),
+        piece_(piece) {}
+
+  HP_DEVICE void run(State& state) const {
+    add_warps(state);
+    if (piece_.part + 1 < piece_.parts) {
+      leave(state);
+      return;
+    }
+    if (has_sums()) end_pair(state);
+    if (piece_.parts > 1) clear_columns();
+  }
+
+ private:
+  static constexpr int kSums = kConfig.columns / 2;
+  static constexpr int kOwn = kConfig.columns / 4;
+  static constexpr bool kSplitKeys = kConfig.head_dim == 64;
+  static constexpr int kQuads = kSums / 4;
+  static constexpr int kPairs = kOwn / 2;
+  static constexpr int kAhead = 8;
+  static constexpr int kThreads = state_threads(kConfig.head_dim);
+  static constexpr int kFinish = 3;  // named barrier
+
+  HP_DEVICE static void sync() { sync_threads(kFinish, kDecodeConsumers); }
+
+  // With heads of 64 the second warpgroup's sums are in the first's once they are added.
+  [[nodiscard]] HP_DEVICE bool has_sums() const { return place_.thread < kThreads; }
+
+  // Sums of weights are of each warp's keys; with heads of 64 those of values are too, of each
+  // warpgroup's. Nobody reads weights any more, but the other warpgroup may still multiply by
+  // those of the tile before the last: so what is written there is written behind a barrier.
+  HP_DEVICE void add_warps(State& state) const {
+#pragma unroll
+    for (int i = 0; i < kOwn; ++i) {
+      const float sum = sum_of_rows(state.weights[i]);
+      if (place_.lane < 4) sync_.columns[place_.thread / 32][place_.column(i)] = sum;
+    }
+    sync();
+#pragma unroll
+    for (int i = 0; i < kOwn; ++i) {
+      float sum = 0;
+#pragma unroll
+      for (int warp = 0; warp < kDecodeWarps; ++warp) {
+        sum += sync_.columns[warp][place_.column(i)];
+      }
+      state.weights[i] = sum;
+    }
+    if constexpr (kSplitKeys) {
+      auto* const other = reinterpret_cast<float4*>(shared_.weights(0));
+      if (!has_sums()) {
+#pragma unroll
+        for (int i = 0; i < kQuads; ++i) {
+          other[i * kThreads + place_.thread - kThreads] = quad_of(state, i);
+        }
+      }
+      sync();
+      if (has_sums()) {
+#pragma unroll
+        for (int i = 0; i < kQuads; ++i) {
+          const float4 quad = other[i * kThreads + place_.thread];
+          state.sums[4 * i] += quad.x;
+          state.sums[4 * i + 1] += quad.y;
+          state.sums[4 * i + 2] += quad.z;
+          state.sums[4 * i + 3] += quad.w;
+        }
+      }
+    }
+    sync();  // columns and weights may be written again
+  }
+
+  // What a thread has of one column, in its two rows.
+  struct Column {
+    float reference;
+    float weights;
+    float sum;
+    float sum8;
+  };
+  // Of eight columns.
+  struct Eight {
+    Column first;
+    Column second;
+  };
+
+  HP_DEVICE static Eight eight_of(const State& state, int i) {
+    const float4 sums = quad_of(state, i);
+    return {{state.references[2 * i], state.weights[2 * i], sums.x, sums.z},
+            {state.references[2 * i + 1], state.weights[2 * i + 1], sums.y, sums.w}};
+  }
+
+  HP_DEVICE static float4 quad_of(const State& state, int i) {
+    return {state.sums[4 * i], state.sums[4 * i + 1], state.sums[4 * i + 2], state.sums[4 * i + 3]};
+  }
+
+  [[nodiscard]] HP_DEVICE float4* state_of(int part) const {
+    return reinterpret_cast<float4*>(results_.states +
+                                     std::int64_t{piece_.first + part} *
+                                         state_floats(kConfig.head_dim, kConfig.columns));
+  }
+  // Of a thread's columns 2 i and 2 i + 1 the references and sums of weights.
+  [[nodiscard]] HP_DEVICE int columns_at(int i) const {
+    return kQuads * kThreads + place_.column(2 * i) / 2;
+  }
+
+  HP_DEVICE void leave(const State& state) const {
+    float4* const to = state_of(piece_.part);
+    if (has_sums()) {
+#pragma unroll
+      for (int i = 0; i < kQuads; ++i) {
+        store_state(to + i * kThreads + place_.thread, quad_of(state, i));
+      }
+    }
+    if (place_.thread >= 4) return;
+#pragma unroll
+    for (int i = 0; i < kPairs; ++i) {
+      store_state(to + columns_at(i), {state.references[2 * i], state.weights[2 * i],
+                                       state.references[2 * i + 1], state.weights[2 * i + 1]});
+    }
+  }
+
+  // Each value of a state that was left is read by one thread, but for those of columns.
+  HP_DEVICE void end_pair(const State& state) const {
+    Eight eights[kQuads];
+#pragma unroll
+    for (int i = 0; i < kQuads; ++i) eights[i] = eight_of(state, i);
+#pragma unroll 1
+    for (int i = 0; i < kQuads; ++i) {
+      Eight own = eights[i];
+      join(own, i);
+      store(own.first, 8 * i + place_.lane % 4 * 2);
+      store(own.second, 8 * i + place_.lane % 4 * 2 + 1);
+    }
+  }
+
+  // The eight behind those of all lower parts, kAhead of which are asked for at a time.
+  HP_DEVICE void join(Eight& own, int eight) const {
+#pragma unroll 1
+    for (int first = 0; first + 1 < piece_.parts; first += kAhead) {
+      const int count = piece_.parts - 1 - first;
+      float4 sums[kAhead];
+      float4 columns[kAhead];
+      bool absent = true;
+      while (absent) {
+        absent = false;
+#pragma unroll
+        for (int at = 0; at < kAhead; ++at) {
+          if (at >= count) continue;
+          const float4* const from = state_of(first + at);
+          sums[at] = load_state(from + eight * kThreads + place_.thread);
+          columns[at] = load_state(from + columns_at(eight));
+        }
+#pragma unroll
+        for (int at = 0; at < kAhead; ++at) {
+          if (at >= count) continue;
+          absent = absent || is_absent_state(sums[at]) || is_absent_state(columns[at]);
+        }
+      }
+#pragma unroll
+      for (int at = 0; at < kAhead; ++at) {
+        if (at >= count) continue;
+        add(own.first, columns[at].x, columns[at].y, sums[at].x, sums[at].z);
+        add(own.second, columns[at].z, columns[at].w, sums[at].y, sums[at].w);
+        clear(state_of(first + at) + eight * kThreads + place_.thread);
+      }
+    }
+  }
+
+  // A state without keys counts for nothing.
+  HP_DEVICE static void add(Column& own, float reference, float weights, float sum, float sum8) {
+    const bool begun = own.weights != 0;
+    const bool adds = weights != 0;
+    const float both = fmaxf(reference, own.reference);
+    const float most = begun ? (adds ? both : own.reference) : reference;
+    const float before = begun ? exp2_fast(own.reference - most) : 0.0F;
+    const float factor = adds ? exp2_fast(reference - most) : 0.0F;
+    own.reference = most;
+    own.weights = own.weights * before + weights * factor;
+    own.sum = own.sum * before + sum * factor;
+    own.sum8 = own.sum8 * before + sum8 * factor;
+  }
+
+  // Once all threads have read them.
+  HP_DEVICE void clear_columns() const {
+    sync();
+    const int columns = kConfig.columns / 2;
+    for (int i = place_.thread; i < (piece_.parts - 1) * columns; i += kDecodeConsumers) {
+      clear(state_of(i / columns) + kQuads * kThreads + i % columns);
+    }
+  }
+
+  HP_DEVICE static void clear(float4* at) {
+    const float absent = __uint_as_float(kAbsentState);
+    *at = {absent, absent, absent, absent};
+  }
+
+  HP_DEVICE void store(const Column& own, int column) const {
+    if (column >= results_.columns) return;
+    const int query = column / results_.group;
+    const std::int64_t head = piece_.head * results_.group + column % results_.group;
+    const bool any = own.weights != 0;  // NaN too
+    const float factor = any ? 1 / own.weights : 0.0F;
+    const int row = (kSplitKeys ? 0 : place_.warpgroup * 64) + place_.row;
+    const std::int64_t at = piece_.batch * results_.strides.batch + query * results_.strides.row +
+                            head * results_.strides.head + row;
+    store_value(at, any ? own.sum * factor : 0.0F);
+    store_value(at + 8, any ? own.sum8 * factor : 0.0F);
+    if (results_.lse == nullptr || place_.thread >= 4) return;
+    constexpr float kLn2 = 0.6931471805599453F;
+    results_.lse[piece_.batch * results_.lse_strides.batch + query * results_.lse_strides.row +
+                 head * results_.lse_strides.head] =
+        any ? (own.reference + log2f(own.weights)) * kLn2 : decode_nothing();
+  }
+
+  HP_DEVICE void store_value(std::int64_t at, float value) const {
+    if constexpr (kConfig.output == Element::F32) {
+      static_cast<float*>(results_.output)[at] = value;
+    } else {
+      static_cast<std::uint16_t*>(results_.output)[at] =
+          static_cast<std::uint16_t>(pack<kConfig.output>(value, value));
+    }
+  }
+
+  const DecodeShared<kConfig>& shared_;
+  DecodeSync& sync_;
+  const DecodeResults& results_;
+  const DecodePlace& place_;
+  const DecodePiece& piece_;
+};
+
+}  // namespace harpe::device

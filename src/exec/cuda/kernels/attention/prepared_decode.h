@@ -1,0 +1,35 @@
+#pragma once
+
+#include <memory>
+
+#include "exec/cuda/kernels/attention/decode.h"
+#include "exec/cuda/kernels/prepared_kernel.h"
+#include "exec/cuda/kernels/stream_sums.h"
+
+namespace harpe::cuda {
+
+// Attention of few queries with everything it needs on the GPU: kernel, maps, memory for states.
+// Launches follow each other in one stream; each does the whole of it, on data that may change
+// while the addresses stay.
+class PreparedDecode final : public PreparedKernel {
+ public:
+  // `sums` are of the stream that it is launched in; null: it has its own. Requires: `library`
+  // outlives this; can_decode(spec). Errors: those of check and of loading; G005.
+  [[nodiscard]] static Checked<PreparedDecode> make(KernelLibrary& library,
+                                                    const AttentionSpec& spec,
+                                                    std::shared_ptr<StreamSums> sums = nullptr);
+
+  [[nodiscard]] Result<Ok, CudaError> launch(CUstream stream) const override;
+
+ private:
+  PreparedDecode(const KernelLibrary& library, const LoadedKernel& kernel)
+      : library_(&library), kernel_(&kernel) {}
+
+  const KernelLibrary* library_;
+  const LoadedKernel* kernel_;
+  device::DecodeArgs args_{};
+  LaunchShape shape_;
+  std::shared_ptr<StreamSums> sums_;
+};
+
+}  // namespace harpe::cuda
