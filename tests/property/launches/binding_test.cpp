@@ -52,7 +52,14 @@ Numbers numbers_of(const GemmSpec& spec) {
 }
 
 Numbers numbers_of(const AttentionSpec& spec) {
-  Numbers numbers = {spec.parts};
+  Numbers numbers = {spec.parts, spec.shares, spec.keys_are_fixed ? 1 : 0};
+  if (spec.tables) {
+    const cuda::KeyTables& tables = *spec.tables;
+    numbers.insert(numbers.end(),
+                   {static_cast<std::int64_t>(tables.lengths), tables.length_stride,
+                    static_cast<std::int64_t>(tables.pages), tables.page_stride,
+                    tables.batch_stride, tables.page_count, tables.page, tables.first_key});
+  }
   for (const cuda::AttentionPanelSpec& panel : spec.panels) {
     for (const auto* const tensor :
          {&panel.queries, &panel.output, &panel.lse, &panel.carried_output}) {
@@ -166,6 +173,10 @@ TEST(Binding, is_the_same_by_tasks_that_are_like_the_launches) {
         Bound(describe("attention", {"causal=true", "window=700"}, "cp=8", schedule)), 8);
   }
   expect_one_binding(Bound(describe("decode", {}, "tp=4", "push")), 4);
+  for (const char* const schedule : {"push", "bulk"}) {
+    const std::vector<std::string> cache = {"ragged=true", "page=16"};
+    expect_one_binding(Bound(describe("decode", cache, "tp=2", schedule)), 2);
+  }
   for (const char* const schedule : {"push", "fused"}) {
     const Linear linear{.op = "ag_gemm", .schedule = schedule, .m = 1024, .n = 512, .k = 1024};
     expect_one_binding(Bound(describe(ask(linear, "tp=4"))), 4);

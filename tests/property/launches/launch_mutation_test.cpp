@@ -53,7 +53,11 @@ const std::vector<Family>& families() {
         {{}, "cp=3", "ulysses"},
         {{"seq=1024", "causal=true"}, "cp=2", "zigzag_ring"}}},
       {"attention_bwd", {{{}, "cp=2", "ring"}, {{}, "cp=2", "ulysses"}, {{}, "cp=2", "hybrid"}}},
-      {"decode", {{{}, "tp=2", "bulk"}, {{}, "tp=3", "push"}, {{}, "tp=2", "ring"}}},
+      {"decode",
+       {{{}, "tp=2", "bulk"},
+        {{}, "tp=3", "push"},
+        {{}, "tp=2", "ring"},
+        {{"ragged=true", "page=16"}, "tp=2", "push"}}},
       {"gemm", {{{"m=64", "n=48", "k=96"}, "x=4", "hierarchical"}}},  // rests by plain kernels
       {"moe", {{{}, "ep=2", "push"}, {{}, "ep=2", "bulk"}, {{}, "ep=2", "hierarchical"}}},
       {kLinear,
