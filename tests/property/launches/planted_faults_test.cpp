@@ -173,6 +173,15 @@ TEST(PlantedFaults, a_store_past_a_second_reader) {
             "slot for `k` [k0=3]");
 }
 
+TEST(PlantedFaults, lengths_that_are_not_read) {
+  Described d = describe("decode", {"ragged=true"}, "tp=2", "bulk");
+  EXPECT_EQ(finding(d), "verified");
+  d.launches.launches[1].kernels[0].panels[0].reads.pop_back();
+  EXPECT_EQ(finding(d),
+            "error[V502]: panel 0 of launch 1 computes iteration [h0=0, k0=0] and does not read "
+            "`lengths`");
+}
+
 TEST(PlantedFaults, a_missing_addend) {
   Described d = scatter();
   d.launches.launches[1].kernels[0].panels[3].addends.pop_back();

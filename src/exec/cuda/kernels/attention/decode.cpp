@@ -127,7 +127,7 @@ int choose_shares(const AttentionSpec& spec, int blocks) {
     const std::int64_t longest = (tiles + shares - 1) / shares;
     const std::int64_t states = (shares + pairs - 1) / pairs - 1;  // beside the own
     return static_cast<double>(longest) * tile_us +
-           static_cast<double>(states * config.columns / 8) * kJoinUs;
+           static_cast<double>(states * (config.columns / 8)) * kJoinUs;
   };
   const std::int64_t most = std::min<std::int64_t>(blocks, tiles);
   std::int64_t best = 1;

@@ -9,7 +9,7 @@ namespace harpe::device {
 
 inline constexpr int kMostDecodeSlots = 6;
 inline constexpr int kMostDecodeTile = 256;
-inline constexpr int kMostDecodeColumns = 64;
+inline constexpr int kMostDecodeColumns = 32;
 inline constexpr int kDecodeWarps = kDecodeConsumers / 32;
 
 // What a block does of one sequence and key head: consecutive tiles of keys.

@@ -126,9 +126,9 @@ class DecodeFinish {
   // With heads of 64 the second warpgroup's sums are in the first's once they are added.
   [[nodiscard]] HP_DEVICE bool has_sums() const { return place_.thread < kThreads; }
 
-  // Sums of weights are of each warp's keys; with heads of 64 those of values are too, of each
-  // warpgroup's. Nobody reads weights any more, but the other warpgroup may still multiply by
-  // those of the tile before the last: so what is written there is written behind a barrier.
+  // Sums of weights are of each warp's keys; with heads of 64 those of values are of each
+  // warpgroup's. These pass through memory of weights, which nobody multiplies by any more once all
+  // have come to the first barrier.
   HP_DEVICE void add_warps(State& state) const {
 #pragma unroll
     for (int i = 0; i < kOwn; ++i) {
