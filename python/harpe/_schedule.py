@@ -200,7 +200,8 @@ class Schedule(Source):
     def drain(self, nest: Name, buffers: Names, *, over: Names, how: str, at: str | None = None,
               by: str | None = None) -> "Schedule":
         """Takes partial results to their homes along `over`, behind the nest or inside the loop
-        `at`. `how` and `by` as for `stage`.
+        `at`. `how` and `by` as for `stage`; "one_shot", every rank sends all of its part to every
+        other rank, and each combines all.
 
         Space: a slot for what leaves, and one per sender. Time: transfers, and the combination.
         Refused: S411 of what the nest does not write; S412 to S414 of a relay; S415 of "inline"."""

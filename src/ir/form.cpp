@@ -8,7 +8,7 @@ namespace {
 
 // The words of each enumeration, in the order of its enumerators.
 constexpr std::array<std::string_view, 2> kMoveKinds = {"stage", "drain"};
-constexpr std::array<std::string_view, 4> kHows = {"bulk", "relay", "direct", "inline"};
+constexpr std::array<std::string_view, 5> kHows = {"bulk", "relay", "direct", "inline", "one_shot"};
 constexpr std::array<std::string_view, 2> kInitiators = {"src", "dst"};
 constexpr std::array<std::string_view, 7> kVias = {"ce",    "sm",    "tma",     "nccl",
                                                    "proxy", "ibgda", "multimem"};

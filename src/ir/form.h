@@ -78,7 +78,7 @@ struct For {
 };
 
 enum class MoveKind : std::uint8_t { Stage, Drain };
-enum class How : std::uint8_t { Bulk, Relay, Direct, Inline };
+enum class How : std::uint8_t { Bulk, Relay, Direct, Inline, OneShot };
 enum class Initiator : std::uint8_t { Src, Dst };
 enum class Via : std::uint8_t { Ce, Sm, Tma, Nccl, Proxy, Ibgda, Multimem };
 enum class Signal : std::uint8_t { Event, Flag, Counter, Batched };

@@ -214,7 +214,7 @@ class FormParser {
     HP_TRY(move.buffer, cursor_.expect_identifier("a buffer"));
     HP_REQUIRE_OK(cursor_.expect("over"));
     HP_TRY(move.over, parse_mesh_ref(cursor_));
-    HP_TRY(move.how, text::parse_word(cursor_, "movement", parse_how, How::Inline));
+    HP_TRY(move.how, text::parse_word(cursor_, "movement", parse_how, How::OneShot));
     Attributes attributes(cursor_,
                           "the " + std::string(print(move.kind)) + " of `" + move.buffer + "`",
                           {"by", "depth", "grain", "wire", "via", "signal", "fence", "sm"});

@@ -64,7 +64,8 @@ std::vector<Reduction> replicated_reductions(const Blocks& blocks, const NestSpa
   const BufferTable& first = table(blocks, stmt, group.targets.front());
   for (std::size_t level = 0; level < group.chain.size(); ++level) {
     const NestMove& move = *group.chain[level];
-    if (move.spec->how == How::Relay) continue;
+    // Relays end at one rank, and of a one-shot every rank adds up all.
+    if (move.spec->how == How::Relay || move.spec->how == How::OneShot) continue;
     for (std::size_t digit = 0; digit < space.par.size(); ++digit) {
       const std::vector<int>& axes = space.par[digit];
       if (axes.empty() || blocks.extent(axes) == 1 || !is_subset(axes, move.over)) continue;

@@ -90,7 +90,7 @@ class Stager {
  public:
   Stager(DraftWriter& writer, const NestSpace& space, const NestStmt& stmt);
 
-  // Rules that hold before any step. Errors: F209, F210, F224, F301.
+  // Rules that hold before any step. Errors: F209, F210, F224, F227, F301.
   [[nodiscard]] Checked<Ok> check() const;
   // All stages at this loop position, at time t. Errors: F209-F212, F224, F301.
   [[nodiscard]] Checked<Ok> run(int position, Time t, std::int64_t position_id);
@@ -146,7 +146,7 @@ class Drainer {
  public:
   Drainer(DraftWriter& writer, const NestSpace& space, const NestStmt& stmt, StateGroup group);
 
-  // Rules that hold before any step. Errors: F207, F208, F223, F240-F242.
+  // Rules that hold before any step. Errors: F207, F208, F223, F227, F240-F242.
   [[nodiscard]] Checked<Ok> check() const;
   [[nodiscard]] Checked<Ok> check_relays() const;  // Errors: F209, F210, F216.
   // Where what `rank` contributes to `target` now goes: its own Acc slot, or the home under Store;
@@ -205,6 +205,7 @@ class Drainer {
   [[nodiscard]] Checked<Ok> check_partial(const BufferTable& out) const;
   [[nodiscard]] Checked<Ok> check_inline() const;
   [[nodiscard]] Checked<Ok> check_replicas(const BufferTable& out) const;
+  [[nodiscard]] Checked<Ok> check_one_shots(const BufferTable& out) const;
   void drop_replicas(std::size_t level, Time t);
   [[nodiscard]] bool is_shared(int target, std::size_t level, Time t) const;
   [[nodiscard]] bool rounds_unevenly(std::size_t level, Time t) const;

@@ -224,7 +224,8 @@ Checked<Ok> Drainer::collect(std::size_t level, Time t, std::int64_t position_id
     sources.push_back(collect_at(level, t, rank, instance, position_id));
   }
   const NestMove& move = *group_.chain[level];
-  const bool pushed = move.spec->how == How::Direct && move.spec->initiator() == Initiator::Src;
+  const bool is_direct = move.spec->how == How::Direct || move.spec->how == How::OneShot;
+  const bool pushed = is_direct && move.spec->initiator() == Initiator::Src;
   if (pushed && !writer_.space_time_only())
     spread_pushes(writer_, first, move.over, FirstPeer::Successor);
   if (rounds_unevenly(level, t)) {

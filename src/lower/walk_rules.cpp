@@ -15,6 +15,7 @@ Checked<Ok> Drainer::check() const {
     HP_REQUIRE_OK(check_coverage(out));
     HP_REQUIRE_OK(check_partial(out));
     HP_REQUIRE_OK(check_replicas(out));
+    HP_REQUIRE_OK(check_one_shots(out));
   }
   return Ok{};
 }
@@ -129,6 +130,19 @@ Checked<Ok> Drainer::check_replicas(const BufferTable& out) const {
                         {"digit", blocks.digits()[static_cast<std::size_t>(loop.digit)].name},
                         {"axis", print_mesh_ref(names_of(blocks, one))}});
     }
+  }
+  return Ok{};
+}
+
+// Every rank along the axes ends with all of it.
+Checked<Ok> Drainer::check_one_shots(const BufferTable& out) const {
+  for (const NestMove* const move : group_.chain) {
+    const auto is_divided = [&](const std::vector<int>& axes) { return meets(axes, move->over); };
+    if (move->spec->how != How::OneShot || std::ranges::none_of(out.home, is_divided)) continue;
+    return make_diag(DiagCode::F227, {{"move", print(move->spec->kind)},
+                                      {"buffer", out.name},
+                                      {"axes", print_mesh_ref(move->spec->over)},
+                                      {"reason", "its home is divided there"}});
   }
   return Ok{};
 }

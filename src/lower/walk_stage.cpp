@@ -236,6 +236,12 @@ Checked<Ok> Stager::check_level(const Operand& operand, std::size_t level) const
   const NestMove& move = *operand.levels[level].move;
   HP_REQUIRE_OK(check_cuts(operand, level));
   if (move.spec->how == How::Relay) HP_REQUIRE_OK(check_relay(operand, move));
+  if (move.spec->how == How::OneShot) {
+    return make_diag(DiagCode::F227, {{"move", print(move.spec->kind)},
+                                      {"buffer", move.spec->buffer},
+                                      {"axes", print_mesh_ref(move.spec->over)},
+                                      {"reason", "operands are not added up"}});
+  }
   if (move.spec->how == How::Inline && !writer_.space_time_only() &&
       !is_offered(stmt_.stmt->leaf, &KernelOffer::remote_operands)) {
     return make_diag(DiagCode::F301, {{"leaf", stmt_.stmt->leaf}, {"buffer", move.spec->buffer}});

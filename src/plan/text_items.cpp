@@ -195,7 +195,7 @@ Checked<Ok> PlanItemParser::parse_move(Cursor& line, Task& task) const {
     if (const auto op = accept_word(line, CollectiveOp::ReduceScatter)) task.collective = *op;
   }
   if (at_word()) {
-    if (const auto how = accept_word(line, How::Inline)) task.how = *how;
+    if (const auto how = accept_word(line, How::OneShot)) task.how = *how;
   }
   if (at_word() && line.accept("via")) {
     HP_TRY(task.via, parse_word(line, "a transport", Via::Multimem));

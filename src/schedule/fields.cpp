@@ -11,7 +11,8 @@ template <class Enum>
 struct Words;
 template <>
 struct Words<How> {
-  static constexpr std::array kAll = {How::Bulk, How::Relay, How::Direct, How::Inline};
+  static constexpr std::array kAll = {How::Bulk, How::Relay, How::Direct, How::Inline,
+                                      How::OneShot};
 };
 template <>
 struct Words<Initiator> {

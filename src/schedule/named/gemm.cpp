@@ -108,6 +108,8 @@ constexpr std::array kGemmAr = {
                   &with<reduce_fetch, Reduced::Replicated>},
     NamedSchedule{"push", "partial blocks pushed to one rank each as they are made, then gathered",
                   &with<reduce_push, Reduced::Replicated>},
+    NamedSchedule{"one_shot", "partial products pushed to all ranks, each of which adds up all",
+                  &reduce_one_shot},
     NamedSchedule{"pull", "does not apply", &ar_pull},
     NamedSchedule{"grid2d", "does not apply", &ar_grid2d},
     NamedSchedule{

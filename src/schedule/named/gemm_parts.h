@@ -27,6 +27,7 @@ Checked<Script> reduce_bulk(const Program& program, const Mesh& mesh, Reduced re
 Checked<Script> reduce_ring(const Program& program, const Mesh& mesh);  // scattered
 Checked<Script> reduce_fetch(const Program& program, const Mesh& mesh, Reduced result);
 Checked<Script> reduce_push(const Program& program, const Mesh& mesh, Reduced result);
+Checked<Script> reduce_one_shot(const Program& program, const Mesh& mesh);  // replicated
 Checked<Script> reduce_hierarchical(const Program& program, const Mesh& mesh, Reduced result);
 
 // S616: a schedule that has no meaning for an operator, and why.

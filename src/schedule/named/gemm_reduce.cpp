@@ -8,6 +8,7 @@ namespace {
 using Level = MeshPlan::Level;
 
 constexpr Transfer kPushSums{How::Direct, Initiator::Src, {}, Via::Sm, Signal::Counter};
+constexpr Transfer kExchangeSums{How::OneShot, Initiator::Src, {}, Via::Sm, Signal::Counter};
 constexpr Transfer kFetchSums{How::Direct, Initiator::Dst, 2, Via::Ce, Signal::Event};
 
 // A result that ends everywhere is reduced block by block and gathered (commir.md D14), along its
@@ -78,6 +79,17 @@ Checked<Script> reduce_push(const Program& program, const Mesh& mesh, Reduced re
   order.insert(order.end(), over.begin(), over.end());
   builder.add(ChunkLeaf{shape.nest, "leaf", reduction.inner, order});
   builder.add(FuseNests{shape.nest + "_fused", {shape.nest}, true, std::nullopt, std::nullopt});
+  return builder.take();
+}
+
+Checked<Script> reduce_one_shot(const Program& program, const Mesh& mesh) {
+  HP_TRY(const GemmShape shape, read_gemm(program));
+  const MeshPlan plan(mesh);
+  ScheduleBuilder builder("one_shot", program, plan);
+  const auto k = builder.tile(shape.k.name, {plan.all().ranks}, "k");
+  builder.shard({shape.a, shape.b}, k[0], plan.all());
+  builder.parallelize(shape.nest, k[0], plan.all());
+  builder.drain(shape.nest, {shape.c}, plan.all(), "", kExchangeSums);
   return builder.take();
 }
 

@@ -44,6 +44,7 @@ Checked<StageFacts> check(const ScheduleState& state, const Stage& step) {
         return make_diag(DiagCode::S402, {{"move", describe_move(move)}, {"reason", *fault}});
       }
     }
+    if (step.how == How::OneShot) return make_diag(DiagCode::S405, {{"buffer", move.buffer}});
     if (step.how == How::Inline) HP_REQUIRE_OK(check_inline(state, added.nest, move));
   }
   return StageFacts{std::move(added)};

@@ -16,7 +16,7 @@ namespace harpe {
 //           (S014-S016) over which they are not staged yet (S026);
 //           relay: `for d skew A`, forwards, |d| = |A|, d a digit of X (S402);
 //           inline: a leaf, and the kernel if one is chosen, that reads operands in place (S403),
-//           by the reader (S404).
+//           by the reader (S404); no one_shot (S405).
 // Keeps:    what is computed, if the operand rule (commir.md 4.2) holds at the end of the script.
 struct Stage {
   static constexpr std::string_view kName = "stage";

@@ -98,6 +98,13 @@ void drain_inline(NormalForm& form, Random& random) {
   });
 }
 
+void drain_one_shot(NormalForm& form, Random& random) {
+  for_each_move(form, [&](const NestForm&, Move& move) {
+    const bool may = move.kind == MoveKind::Drain && move.how != How::Relay;
+    if (may && chance(random, 0.7)) move.how = How::OneShot;
+  });
+}
+
 bool crosses(const Move& move, const std::string& axis) {
   return std::ranges::find(move.over, axis) != move.over.end();
 }
@@ -158,6 +165,7 @@ void fuse_nests(NormalForm& form, Random& random) {
 void extend_further(const Program& program, NormalForm& form, Random& random) {
   oracle::make_capable(form);
   if (chance(random, 0.2)) put_through_nics(form, random);
+  if (chance(random, 0.2)) drain_one_shot(form, random);
   if (chance(random, 0.2)) drain_inline(form, random);
   if (chance(random, 0.2)) keep_partial(program, form, random);
   if (chance(random, 0.2)) fuse_nests(form, random);

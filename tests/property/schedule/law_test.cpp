@@ -94,7 +94,7 @@ class StepGenerator {
 
  private:
   Primitive make_move(const std::string& nest, const std::string& buffer, const MeshRef& axes) {
-    const auto how = pick_word({How::Bulk, How::Relay, How::Direct, How::Inline});
+    const auto how = pick_word({How::Bulk, How::Relay, How::Direct, How::Inline, How::OneShot});
     const auto at = rarely() ? std::optional<std::string>() : pick(digits());
     const auto by = pick_word({Initiator::Src, Initiator::Dst});
     switch (below(12)) {

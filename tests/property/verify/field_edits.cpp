@@ -16,7 +16,7 @@ constexpr int kLevels = 7;
 constexpr int kQueues = 8;
 constexpr int kTaskKinds = 10;
 constexpr int kVias = 7;
-constexpr int kHows = 4;
+constexpr int kHows = 5;
 constexpr int kFences = 6;
 
 class Editor {

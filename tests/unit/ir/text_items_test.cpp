@@ -136,7 +136,7 @@ TEST(TextItems, an_attribute_that_is_not_written_is_not_there) {
 }
 
 TEST(TextItems, every_word_of_every_attribute_reads_back) {
-  for (const char* const how : {"bulk", "relay", "direct", "inline"}) {
+  for (const char* const how : {"bulk", "relay", "direct", "inline", "one_shot"}) {
     for (const char* const via : {"ce", "sm", "tma", "nccl", "proxy", "ibgda", "multimem"}) {
       for (const char* const rest : {"signal event fence put", "signal flag fence dest",
                                      "signal counter", "signal batched"}) {

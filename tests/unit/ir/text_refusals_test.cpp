@@ -240,7 +240,7 @@ const std::vector<Refusal> kForms = {
      "error[T001]: 1:50: expected the skew's offset, an integer, found `x`"},
     {"commir c for p on m { nest n { stage A over gpu rely by src leaf } }",
      "error[T005]: 1:49: unknown movement `rely` (did you mean `relay`?); one of `bulk` `relay` "
-     "`direct` `inline`"},
+     "`direct` `inline` `one_shot`"},
     {"commir c for p on m { nest n { stage A over gpu relay by sorce leaf } }",
      "error[T005]: 1:58: unknown side `sorce` (did you mean `src`?); one of `src` `dst`"},
     {"commir c for p on m { nest n { stage A over gpu relay via cee leaf } }",

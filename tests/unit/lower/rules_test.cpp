@@ -73,6 +73,7 @@ Source fused() {
 }
 
 const std::string kRelayDrain = "drain c over x relay by src depth 2 via ce signal event";
+const std::string kOneShotDrain = "drain c over x one_shot by src via sm signal counter";
 const std::string kInlineDrain = "drain c over x inline via sm signal flag";
 const std::string kPush = "stage a over x direct by src depth 3 via proxy signal flag fence dest";
 
@@ -100,6 +101,9 @@ std::vector<Rule> rules() {
       {"4.4", "a relay runs forwards", ring(), "for m0 skew x", "for m0 skew x rev", "F209"},
       {"4.4", "a relay has two slots", ring(), "depth 2", "depth 1", "F210"},
       {"4.4", "a travelling sum has one home", scatter(kRelayDrain), "c[m0@x]", "c[]", "F217"},
+      {"4.4", "a one-shot ends everywhere", scatter(kOneShotDrain, "[]"), "c[]", "c[m0@x]", "F227"},
+      {"4.4", "a one-shot adds up", ring("stage a over x direct by src"), "direct by",
+       "one_shot by", "F227"},
       {"4.4", "inline operands need a kernel", gather_attention(), "stage k over x bulk",
        "stage k over x inline", "F301"},
       {"4.4", "inline results need a kernel",

@@ -149,7 +149,7 @@ class Generator {
     task.group = index_or_none();
     task.kernel = index_or_none();
     if (coin()) task.leaf_kernel = coin() ? "gemm_sm90" : "two words, [odd]";
-    task.how = word(How::Inline);
+    task.how = word(How::OneShot);
     task.via = word(Via::Multimem);
     task.bytes = up_to(1) * up_to(std::int64_t{1} << 40);
     return task;

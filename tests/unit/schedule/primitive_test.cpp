@@ -36,10 +36,10 @@ TEST(Primitive, refuses_arguments_that_do_not_fit_its_fields) {
             "bind(nest, buffers, over=, via=[, move=])");
   EXPECT_EQ(refuse("tile(Sq, 8) -> q0, q1"),
             "error[S004]: argument `factors` of `tile` is a list of integers, and `8` is given");
-  EXPECT_EQ(
-      refuse("stage(fwd, K, over=[gpu], how=relais)"),
-      "error[S004]: argument `how` of `stage` is one of `bulk` `relay` `direct` `inline`, and "
-      "`relais` is given");
+  EXPECT_EQ(refuse("stage(fwd, K, over=[gpu], how=relais)"),
+            "error[S004]: argument `how` of `stage` is one of `bulk` `relay` `direct` `inline` "
+            "`one_shot`, and "
+            "`relais` is given");
   EXPECT_EQ(refuse("parallelize(fwd, q0, gpu, node)"),
             "error[S005]: `parallelize` takes 3 arguments by position, and 4 are given: "
             "parallelize(nest, digit, axes)");
