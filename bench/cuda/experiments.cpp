@@ -15,6 +15,8 @@ const std::vector<Experiment>& experiments() {
        time_gemm},
       {"few_rows", "gemm", "products of 1 to 128 rows with weights in memory, beside cuBLASLt",
        time_few_rows},
+      {"exchange", "gemm", "few rows summed over ranks that share one GPU, to the bit, and timed",
+       exchange_sums},
       {"maps", "gemm", "a bias and a gelu in the kernel, beside kernels of their own",
        time_gemm_maps},
       {"wait", "gemm", "flags that were raised before, beside none", time_gemm_wait},

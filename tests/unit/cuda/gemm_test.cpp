@@ -200,6 +200,58 @@ TEST(Gemm, adds_what_lies_as_b_does) {
   EXPECT_NE(render_message(refused.error()).find("addends"), std::string::npos);
 }
 
+// Sums that all ranks store at each other: panels of one panel's rows, and the total of what came.
+GemmSpec exchanged(std::int64_t m) {
+  GemmSpec spec = product(m, 1024, 1024);
+  GemmPanelSpec sent = spec.panels.front();
+  sent.pieces.clear();
+  sent.rows_of = 0;
+  GemmPanelSpec total = sent;
+  total.addends = {{.address = 4096, .stride = 1024}, {.address = 8192, .stride = 1024}};
+  spec.panels.push_back(sent);
+  spec.panels.push_back(total);
+  return spec;
+}
+
+TEST(GemmChoice, panels_of_the_same_rows_are_of_the_kernel_for_few_rows) {
+  for (const auto layout : {device::GemmLayout::NMajor, device::GemmLayout::KMajor}) {
+    for (const std::int64_t rows : {1, 8, 100, 128}) {
+      GemmSpec spec = exchanged(rows);
+      spec.layout = layout;
+      ASSERT_TRUE(check(spec, kMultiprocessors).ok()) << rows;
+      const device::GemmConfig config = choose_gemm(spec, kMultiprocessors).config;
+      EXPECT_TRUE(config.few_rows) << rows;
+      EXPECT_LT(config.tile_m, 2 * rows + 8) << "their rows are in the tile once";
+    }
+  }
+  EXPECT_EQ(row_panels(exchanged(8)), 1);
+  EXPECT_TRUE(has_addends(exchanged(8)));
+  EXPECT_FALSE(adds_to_sums(exchanged(8)));
+  const auto refused = check(exchanged(300), kMultiprocessors);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, DiagCode::G060);
+  EXPECT_NE(render_message(refused.error()).find("panels of the same rows"), std::string::npos);
+}
+
+TEST(GemmChoice, panels_without_rows_are_behind_and_have_those_of_one) {
+  const auto is_refused = [](const GemmSpec& spec) { return !check(spec, kMultiprocessors).ok(); };
+  GemmSpec before = exchanged(8);
+  std::swap(before.panels[0], before.panels[1]);
+  EXPECT_TRUE(is_refused(before));
+  GemmSpec other = exchanged(8);
+  other.panels[1].rows = 7;
+  EXPECT_TRUE(is_refused(other));
+  GemmSpec chained = exchanged(8);
+  chained.panels[2].rows_of = 1;
+  EXPECT_TRUE(is_refused(chained));
+  GemmSpec nowhere = exchanged(8);
+  nowhere.panels[2].rows_of = 3;
+  EXPECT_TRUE(is_refused(nowhere));
+  GemmSpec twice = exchanged(8);
+  twice.panels[1].pieces = twice.panels[0].pieces;
+  EXPECT_TRUE(is_refused(twice));
+}
+
 // Stores to a peer take their time: one consumer multiplies meanwhile.
 TEST(GemmChoice, panels_that_leave_are_stored_beside_products) {
   bool is_otherwise = false;

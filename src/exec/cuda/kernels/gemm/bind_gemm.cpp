@@ -22,7 +22,10 @@ class GemmBinder {
       : binding_(binding), kernel_(binding.kernel()) {}
 
   Checked<GemmSpec> bind() {
-    for (const launch::Panel& panel : kernel_.panels) HP_REQUIRE_OK(add_panel(panel));
+    for (const launch::Panel& panel : kernel_.panels) {
+      const std::optional<std::size_t> of = find_rows(panel);
+      HP_REQUIRE_OK(of ? share_rows(panel, *of) : add_panel(panel));
+    }
     HP_REQUIRE_OK(place_b());
     add_fused_stores();
     HP_TRY(spec_.copies, binding_.copies());
@@ -52,6 +55,26 @@ class GemmBinder {
     return &binding_.alone()[*found];
   }
 
+  // The panel before that makes the same sums, or, of one that makes none, stores what it adds up.
+  [[nodiscard]] std::optional<std::size_t> find_rows(const launch::Panel& panel) const {
+    for (std::size_t i = 0; i < alone_.size(); ++i) {
+      const launch::Panel& before = kernel_.panels[i];
+      const bool is_sum =
+          panel.meets.empty() && before.stores.front().span == panel.stores.front().span;
+      if (spec_.panels[i].rows_of < 0 && (is_sum || before.meets == panel.meets)) return i;
+    }
+    return std::nullopt;
+  }
+
+  Checked<Ok> share_rows(const launch::Panel& panel, std::size_t of) {
+    const LaunchAlone& alone = *alone_[of];
+    alone_.push_back(&alone);
+    HP_REQUIRE_OK(begin_panel(alone, panel));
+    spec_.panels.back().rows_of = static_cast<int>(of);
+    HP_REQUIRE_OK(add_addends(alone, panel));
+    return add_maps(alone, panel);
+  }
+
   Checked<Ok> add_panel(const launch::Panel& panel) {
     std::int64_t k = 0;
     LaunchAlone* alone = nullptr;
@@ -73,6 +96,7 @@ class GemmBinder {
       return binding_.refuse("its panels differ in K");
     }
     spec_.k = k;
+    alone_.push_back(alone);
     HP_REQUIRE_OK(add_addends(*alone, panel));
     return add_maps(*alone, panel);
   }
@@ -212,6 +236,7 @@ class GemmBinder {
   const KernelBinding& binding_;
   const launch::Kernel& kernel_;
   GemmSpec spec_;
+  std::vector<const LaunchAlone*> alone_;  // of each panel
   std::vector<ChunkOfB> chunks_;
   std::size_t next_ = 0;  // panels are mostly in the order of their tasks
   bool waits_ = false;

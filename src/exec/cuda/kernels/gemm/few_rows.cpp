@@ -84,7 +84,7 @@ double stream_clocks(const GemmSpec& spec, const GemmConfig& config, int streams
   return kStartClocks + narrow_clocks(config, tiles, longest) +
          std::max({longest * all * config.b_bytes() / memory,
                    longest * (a_bytes + config.b_bytes()) / 79.0,
-                   longest * 160.0 * static_cast<double>(spec.panels.size())}) +
+                   longest * 160.0 * row_panels(spec)}) +
          join_clocks(config, stream_blocks) * (1 + 0.71 * std::max(0.0, joined - 1)) +
          owner_clocks(config, parts_of(tiles, blocks, streams), stream_blocks);
 }
@@ -103,7 +103,7 @@ std::int64_t rows_in_tile(const GemmSpec& spec) {
   constexpr std::int64_t kAlign = GemmConfig::kRowAlign;
   std::int64_t rows = 0;
   for (const GemmPanelSpec& panel : spec.panels) {
-    rows += (panel.rows + kAlign - 1) / kAlign * kAlign;
+    if (panel.rows_of < 0) rows += (panel.rows + kAlign - 1) / kAlign * kAlign;
   }
   return rows;
 }

@@ -159,6 +159,8 @@ Estimate estimate(const GemmSpec& spec, const GemmConfig& config, int blocks) {
                     tail.clocks};
 }
 
+bool has_own_rows(const GemmPanelSpec& panel) { return panel.rows_of < 0; }
+
 device::GemmStore store_of(const GemmSpec& spec) {
   if (spec.add) return stores_in_bulk(spec) ? GemmStore::Add : GemmStore::DirectAdd;
   return stores_in_bulk(spec) ? GemmStore::Bulk : GemmStore::Direct;
@@ -219,7 +221,8 @@ GemmConfig config_for(const GemmSpec& spec, GemmConfig tile) {
 bool serves(const GemmSpec& spec, const GemmConfig& config) {
   const bool lie_well = spec.layout == device::GemmLayout::NMajor || config.few_rows;
   const bool adds = lie_well && spec.in == device::Element::BF16;
-  return ships(config) && config.groups == has_groups(spec) &&
+  const bool shares_rows = !std::ranges::all_of(spec.panels, has_own_rows);
+  return ships(config) && config.groups == has_groups(spec) && (!shares_rows || config.few_rows) &&
          (!config.few_rows || suits_few_rows(spec, config)) &&
          (spec.copy_blocks == 0 || config.copies) && (adds || !has_addends(spec));
 }
@@ -230,6 +233,17 @@ bool is_whole(const GemmSpec& spec) {
   return spec.b_rows == 0 || spec.layout == device::GemmLayout::KMajor || spec.k % kTileK == 0;
 }
 
+// Those without are behind, and have the rows of one that has.
+bool share_rows_well(const GemmSpec& spec) {
+  return std::ranges::is_partitioned(spec.panels, has_own_rows) &&
+         std::ranges::all_of(spec.panels, [&](const GemmPanelSpec& panel) {
+           if (has_own_rows(panel)) return true;
+           const auto of = static_cast<std::size_t>(panel.rows_of);
+           return of < spec.panels.size() && has_own_rows(spec.panels[of]) &&
+                  spec.panels[of].rows == panel.rows && panel.pieces.empty();
+         });
+}
+
 bool is_plain(const GemmPanelSpec& panel) {
   return panel.pieces.size() == 1 && panel.pieces.front().ready.flag == nullptr &&
          panel.addends.empty() && !is_awaited(panel);
@@ -237,7 +251,7 @@ bool is_plain(const GemmPanelSpec& panel) {
 
 Checked<Ok> check_kernel(const GemmSpec& spec) {
   const bool can =
-      can_map(spec) &&
+      can_map(spec) && share_rows_well(spec) &&
       (!has_groups(spec) || (is_whole(spec) && std::ranges::all_of(spec.panels, is_plain)));
   for (const GemmConfig& tile : gemm_tiles()) {
     if (can && serves(spec, config_for(spec, tile))) return Ok{};
@@ -246,6 +260,7 @@ Checked<Ok> check_kernel(const GemmSpec& spec) {
   if (spec.add) what += ", added";
   if (!stores_in_bulk(spec)) what += ", rows of C that are no multiples of 16 bytes";
   if (has_addends(spec)) what += ", addends";
+  if (!std::ranges::all_of(spec.panels, has_own_rows)) what += ", panels of the same rows";
   if (spec.copy_blocks > 0) what += ", blocks that copy";
   if (has_groups(spec)) what += ", groups";
   if (!spec.maps.empty()) what += ", maps";
@@ -291,7 +306,7 @@ Checked<Ok> check(const GemmSpec& spec, int blocks) {
   HP_REQUIRE_OK(check_kernel(spec));
   HP_REQUIRE_OK(check_aligned("B", spec.b, std::array{spec.b_stride}, spec.in));
   for (const GemmPanelSpec& panel : spec.panels) {
-    HP_REQUIRE_OK(check_pieces(panel, spec.k));
+    if (has_own_rows(panel)) HP_REQUIRE_OK(check_pieces(panel, spec.k));
     for (const GemmPieceSpec& piece : panel.pieces) {
       HP_REQUIRE_OK(check_aligned("A", piece.a, std::array{piece.stride}, spec.in));
     }
@@ -309,6 +324,16 @@ GemmChoice cut_gemm(const GemmSpec& spec, const GemmConfig& config, int blocks) 
 bool has_addends(const GemmSpec& spec) {
   return std::ranges::any_of(spec.panels,
                              [](const GemmPanelSpec& panel) { return !panel.addends.empty(); });
+}
+
+bool adds_to_sums(const GemmSpec& spec) {
+  return std::ranges::any_of(spec.panels, [](const GemmPanelSpec& panel) {
+    return panel.rows_of < 0 && !panel.addends.empty();
+  });
+}
+
+int row_panels(const GemmSpec& spec) {
+  return static_cast<int>(std::ranges::count_if(spec.panels, has_own_rows));
 }
 
 bool has_groups(const GemmSpec& spec) {

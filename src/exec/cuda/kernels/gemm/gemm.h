@@ -53,6 +53,10 @@ struct GemmMapOperandSpec {
 struct GemmPanelSpec {
   std::int64_t rows = 0;
   std::vector<GemmPieceSpec> pieces;  // together the columns 0 .. k, in the order of use
+  // Not -1: a panel without pieces, which has the rows of that one. It stores the same sums
+  // elsewhere, or, with addends, their total and no sum of its own: then what other panels store
+  // here may be among them.
+  int rows_of = -1;
   DeviceAddress c = 0;
   std::int64_t c_stride = 0;
   DeviceAddress done = 0;  // u32 counter; 0: none
@@ -113,6 +117,10 @@ struct GemmChoice {
 };
 
 [[nodiscard]] bool has_addends(const GemmSpec& spec);
+// Whether some are added to a panel's own sums.
+[[nodiscard]] bool adds_to_sums(const GemmSpec& spec);
+// Panels that have rows of A; those that take theirs are behind.
+[[nodiscard]] int row_panels(const GemmSpec& spec);
 [[nodiscard]] bool has_groups(const GemmSpec& spec);
 // Whether somebody waits for the panel to be stored.
 [[nodiscard]] bool is_awaited(const GemmPanelSpec& panel);

@@ -78,6 +78,7 @@ Checked<Ok> add_panel(const DriverApi& driver, const GemmSpec& spec, const GemmP
   panel.rows = static_cast<std::int32_t>(from.rows);
   panel.first_piece = static_cast<std::int32_t>(tables.pieces.size());
   panel.b_first = static_cast<std::int32_t>(from.b_first);
+  panel.rows_of = from.rows_of;
   panel.used = from.used;
   if (device::in_bulk(config.store) && !config.few_rows) {
     HP_TRY(panel.c, encode_map(driver, {.address = from.c,
@@ -139,6 +140,8 @@ int count_tiles(std::vector<GemmPanel>& panels, const GemmConfig& config, int co
 Checked<Ok> place_tables(const Device& device, const GemmSpec& spec, const Tables& tables,
                          GemmArgs& args, GemmMemory& memory) {
   args.panel_count = static_cast<std::int32_t>(tables.panels.size());
+  args.row_panels = row_panels(spec);
+  args.has_addends = has_addends(spec) ? 1 : 0;
   args.waits = tables.waits;
   if (fit_in_arguments(spec)) {
     std::ranges::copy(tables.panels, args.few_panels);
@@ -162,7 +165,7 @@ Checked<Ok> place_sums(const Device& device, const GemmSpec& spec, const GemmCon
   if (is_own) sums = std::make_shared<StreamSums>();
   if (config.few_rows) {
     sums->reserve_parts(args.parts * tile_bytes);
-    if (has_addends(spec)) sums->reserve(args.tiles * tile_bytes);
+    if (adds_to_sums(spec)) sums->reserve(args.tiles * tile_bytes);
   } else {
     sums->reserve(cut * args.parts * tile_bytes);
   }
@@ -246,7 +249,7 @@ Checked<PreparedGemm> PreparedGemm::make(KernelLibrary& library, const GemmSpec&
   if (auto current = device.make_current(); !current.ok()) return to_diag(current.error());
   HP_TRY(const LoadedKernel* kernel, library.load(gemm_variant(config)));
   PreparedGemm gemm(library, *kernel, choice);
-  gemm.keeps_sums_ = has_addends(spec);
+  gemm.keeps_sums_ = adds_to_sums(spec);
   Tables tables;
   for (const GemmPanelSpec& panel : spec.panels) {
     HP_REQUIRE_OK(add_panel(device.driver(), spec, panel, config, tables));

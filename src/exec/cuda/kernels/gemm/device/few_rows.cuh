@@ -44,7 +44,7 @@ template <GemmConfig kConfig>
 HP_DEVICE void load_rows(const GemmArgs& args, const FewRowsShared<kConfig>& shared,
                          StreamWalk walk) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  if (lane >= args.panel_count) return;
+  if (lane >= args.row_panels) return;
   auto& control = shared.control();
   int first_row = 0;  // of the tile
   for (int i = 0; i < lane; ++i) first_row += rows_in_tile(panel_of(args, i));
@@ -132,7 +132,7 @@ HP_DEVICE void multiply_stream(const GemmArgs& args, const FewRowsShared<kConfig
     finish_columns<kConfig>(args, shared, walk, consumer, sums, exchange);
   }
   exchange.await_taken();  // others may read what is staged here
-  if (args.kept != nullptr) store_with_addends<kConfig>(args, shared, all, consumer);
+  if (args.has_addends != 0) store_with_addends<kConfig>(args, shared, all, consumer);
   if (threadIdx.x % 128 == 0) note_end(args.wait);
 }
 
@@ -144,7 +144,7 @@ HP_DEVICE void init_barriers(const GemmArgs& args, const FewRowsShared<kConfig>&
   auto& control = shared.control();
 #pragma unroll
   for (int stage = 0; stage < kConfig.stages; ++stage) {
-    init_barrier(&control.filled[stage], 1 + args.panel_count);
+    init_barrier(&control.filled[stage], 1 + args.row_panels);
     init_barrier(&control.emptied[stage], kWarps * kConfig.consumers());
   }
 #pragma unroll
@@ -165,16 +165,18 @@ HP_DEVICE void note_panels(const GemmArgs& args, const FewRowsShared<kConfig>& s
   const std::uint32_t awaited = __ballot_sync(0xffffffff, is_awaited);
   if (lane == 0) shared.control().awaited = awaited;
   if (!is_panel) return;
-  int begin = 0;
-  for (int i = 0; i < lane; ++i) begin += rows_in_tile(panel_of(args, i));
   const GemmPanel& panel = panel_of(args, lane);
+  const int rows_of = panel.rows_of < 0 ? lane : panel.rows_of;
+  int begin = 0;
+  for (int i = 0; i < rows_of; ++i) begin += rows_in_tile(panel_of(args, i));
   shared.control().panels[lane] = {.c = panel.c_address,
                                    .c_stride = panel.c_stride,
                                    .begin = begin,
                                    .rows = panel.rows,
                                    .addends = panel.addends,
-                                   .first_addend = panel.first_addend};
-  if (lane == args.panel_count - 1) {
+                                   .first_addend = panel.first_addend,
+                                   .rows_of = panel.rows_of};
+  if (lane == args.row_panels - 1) {
     shared.control().rows_end = begin + rows_in_tile(panel);
   }
 }
@@ -211,7 +213,7 @@ HP_DEVICE void bring_operands(const GemmArgs& args, const FewRowsShared<kConfig>
   if (!awaits) let_next_kernel_begin();
   load_rows<kConfig>(args, shared, walk);
   __syncwarp();
-  if (awaits && args.kept == nullptr) let_next_kernel_begin();
+  if (awaits && args.has_addends == 0) let_next_kernel_begin();
 }
 
 // The whole kernel. The first args.copy_blocks blocks copy, the others are streams, a cluster each.

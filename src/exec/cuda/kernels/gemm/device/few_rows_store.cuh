@@ -24,17 +24,22 @@ HP_DEVICE void store_eight(const GemmArgs& args, const RowsPanel& panel, int row
 }
 
 // Calls visit(panel, row in it, row of the tile, which of the eights) for what the thread has of
-// rows of the tile from `first` on.
+// rows of the tile from `first` on, for all panels of a row.
 template <GemmConfig kConfig, class Visit>
-HP_DEVICE void for_each_eight(const FewRowsShared<kConfig>& shared, const Eights<kConfig>& eights,
-                              int first, Visit visit) {
-  const RowsPanel* panel = &shared.panel(0);
+HP_DEVICE void for_each_eight(const GemmArgs& args, const FewRowsShared<kConfig>& shared,
+                              const Eights<kConfig>& eights, int first, Visit visit) {
+  int of = 0;  // the panel that brought the row
 #pragma unroll
   for (int i = 0; i < eights.kCount; ++i) {
     if (!eights.has(i)) continue;
     const int row = first + eights.at(i) / 8;
-    while (row >= panel->begin + box_rows(panel->rows)) ++panel;
-    if (row - panel->begin < panel->rows) visit(*panel, row - panel->begin, row, i);
+    while (row >= shared.panel(of).begin + box_rows(shared.panel(of).rows)) ++of;
+    const RowsPanel& panel = shared.panel(of);
+    if (row - panel.begin >= panel.rows) continue;
+    visit(panel, row - panel.begin, row, i);
+    for (int other = args.row_panels; other < args.panel_count; ++other) {
+      if (shared.panel(other).rows_of == of) visit(shared.panel(other), row - panel.begin, row, i);
+    }
   }
 }
 
@@ -45,17 +50,17 @@ HP_DEVICE float4* kept_at(const GemmArgs& args, int row, int column) {
   return reinterpret_cast<float4*>(args.kept + row * columns + column);
 }
 
-// Rows of the tile from `first` on, to the panels that have them.
+// Rows of the tile from `first` on, to the panels that have them and their sums.
 template <GemmConfig kConfig>
 HP_DEVICE void store_joined(const GemmArgs& args, const FewRowsShared<kConfig>& shared,
                             const Eights<kConfig>& eights, int first, int first_column,
                             const EightSums<kConfig>& sums) {
   for_each_eight<kConfig>(
-      shared, eights, first, [&](const RowsPanel& panel, int row, int row_of_tile, int i) {
+      args, shared, eights, first, [&](const RowsPanel& panel, int row, int row_of_tile, int i) {
         const int column = first_column + eights.at(i) % 8 * 8;
         if (panel.addends == 0) {
           store_eight<kConfig>(args, panel, row, column, sums[i][0], sums[i][1]);
-        } else {
+        } else if (panel.rows_of < 0) {
           float4* const to = kept_at<kConfig>(args, row_of_tile, column);
           to[0] = sums[i][0];
           to[1] = sums[i][1];
@@ -111,19 +116,19 @@ HP_DEVICE bool join_rows(const GemmArgs& args, const FewRowsShared<kConfig>& sha
   }
 }
 
-// A consumer's thread, once its columns of a tile are stored: counts them for the panels that have
-// addends, or for the others. Nothing of a poisoned kernel's was stored.
+// A consumer's first warp, once the consumer's columns of a tile are stored: counts them for the
+// panels that have addends, or for the others, a lane for each. Nothing of a poisoned kernel's was
+// stored.
 HP_DEVICE void publish_columns(const GemmArgs& args, std::uint32_t awaited, bool skipped,
                                bool with_addends) {
-  for (int i = 0; i < args.panel_count; ++i) {
-    if ((awaited >> i & 1) == 0) continue;
-    const GemmPanel& panel = panel_of(args, i);
-    if ((panel.addends != 0) != with_addends) continue;
-    if (skipped) {
-      give_up_block(panel);
-    } else {
-      publish_block(args, panel);
-    }
+  const auto lane = static_cast<int>(threadIdx.x % 128);
+  if (lane >= args.panel_count || (awaited >> lane & 1) == 0) return;
+  const GemmPanel& panel = panel_of(args, lane);
+  if ((panel.addends != 0) != with_addends) return;
+  if (skipped) {
+    give_up_block(panel);
+  } else {
+    publish_block(args, panel);
   }
 }
 
@@ -140,35 +145,81 @@ HP_DEVICE void add_pair(std::uint32_t pair, float& low, float& high) {
 }
 
 // Eight columns of an addend, which another GPU may have stored: not through the first-level cache.
+HP_DEVICE uint4 load_eight(const GemmPiece& from, int row, int column) {
+  return __ldcg(reinterpret_cast<const uint4*>(static_cast<const std::uint16_t*>(from.address) +
+                                               row * from.stride + column));
+}
+
 template <Element kFrom>
-HP_DEVICE void add_eight(const GemmPiece& from, int row, int column, float4& low, float4& high) {
-  const auto* const words = reinterpret_cast<const uint4*>(
-      static_cast<const std::uint16_t*>(from.address) + row * from.stride + column);
-  const uint4 eight = __ldcg(words);
+HP_DEVICE void add_eight(const uint4& eight, float4& low, float4& high) {
   add_pair<kFrom>(eight.x, low.x, low.y);
   add_pair<kFrom>(eight.y, low.z, low.w);
   add_pair<kFrom>(eight.z, high.x, high.y);
   add_pair<kFrom>(eight.w, high.z, high.w);
 }
 
-// The consumer's columns of a tile of all panels that have addends, from where they were kept, with
-// the addends in their order.
+// All addends of a panel, in their order, some of them on their way at once.
+template <Element kFrom>
+HP_DEVICE void add_all(const GemmArgs& args, const RowsPanel& panel, int row, int column,
+                       float4& low, float4& high) {
+  constexpr int kAtOnce = 4;
+  const int end = panel.first_addend + panel.addends;
+#pragma unroll 1
+  for (int first = panel.first_addend; first < end; first += kAtOnce) {
+    uint4 eights[kAtOnce];
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      if (first + i < end) eights[i] = load_eight(piece_of(args, first + i), row, column);
+    }
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      if (first + i < end) add_eight<kFrom>(eights[i], low, high);
+    }
+  }
+}
+
+// The consumer's columns of a tile of all panels that have addends: what was kept of those that
+// bring rows, with the addends in their order. What this kernel stored among them this thread
+// stored.
 template <GemmConfig kConfig>
 HP_DEVICE void add_addends(const GemmArgs& args, const FewRowsShared<kConfig>& shared,
                            const StreamWalk& walk, int first, int pass, int first_column) {
   const Eights<kConfig> eights(shared, walk, first, pass);
   for_each_eight<kConfig>(
-      shared, eights, first, [&](const RowsPanel& panel, int row, int row_of_tile, int i) {
+      args, shared, eights, first, [&](const RowsPanel& panel, int row, int row_of_tile, int i) {
         const int column = first_column + eights.at(i) % 8 * 8;
         if (panel.addends == 0 || column >= args.n) return;
-        const float4* const kept = kept_at<kConfig>(args, row_of_tile, column);
-        float4 low = kept[0];
-        float4 high = kept[1];
-        for (int i = 0; i < panel.addends; ++i) {
-          add_eight<kConfig.in>(piece_of(args, panel.first_addend + i), row, column, low, high);
+        float4 low{};
+        float4 high{};
+        if (panel.rows_of < 0) {
+          const float4* const kept = kept_at<kConfig>(args, row_of_tile, column);
+          low = kept[0];
+          high = kept[1];
         }
+        add_all<kConfig.in>(args, panel, row, column, low, high);
         store_eight<kConfig>(args, panel, row, column, low, high);
       });
+}
+
+// A consumer's first warp, a lane for each of a panel's addends.
+template <GemmConfig kConfig>
+HP_DEVICE void await_addends(const GemmArgs& args, const FewRowsShared<kConfig>& shared) {
+  const auto lane = static_cast<int>(threadIdx.x % 32);
+  Waiter waiter(args.wait);
+  if (lane == 0) note_idle(args.wait, [] { return true; }, [] { return false; });
+  for (int i = 0; i < args.panel_count; ++i) {
+    const GemmPanel& panel = panel_of(args, i);
+    for (int at = lane; at < panel.addends; at += 32) {
+      const int index = panel.first_addend + at;
+      const FlagWait& ready = piece_of(args, index).ready;
+      if (ready.flag == nullptr) continue;
+      note_awaited(args.wait, ready);
+      waiter.watch(ready, index);
+    }
+  }
+  __syncwarp();
+  if (lane == 0) note_stand(args.wait);
+  if (waiter.poisoned()) mark_poisoned(shared.control().poisoned);
 }
 
 // Once the stream has stored all that has no addends, so that ranks which add up what they send
@@ -176,17 +227,7 @@ HP_DEVICE void add_addends(const GemmArgs& args, const FewRowsShared<kConfig>& s
 template <GemmConfig kConfig>
 HP_DEVICE void store_with_addends(const GemmArgs& args, const FewRowsShared<kConfig>& shared,
                                   StreamWalk walk, int consumer) {
-  if (threadIdx.x % 128 == 0) {
-    Waiter waiter(args.wait);
-    for (int i = 0; i < args.panel_count; ++i) {
-      const GemmPanel& panel = panel_of(args, i);
-      for (int at = 0; at < panel.addends; ++at) {
-        const int index = panel.first_addend + at;
-        waiter.wait(piece_of(args, index).ready, index, [] { return true; });
-      }
-    }
-    if (waiter.poisoned()) mark_poisoned(shared.control().poisoned);
-  }
+  if (threadIdx.x % 128 < 32) await_addends<kConfig>(args, shared);
   sync_threads(1 + consumer, 128);
   const bool skip = any_of_threads(1 + consumer, 128, shared.poisoned());
   for (; walk.valid(); walk.next()) {
@@ -198,7 +239,7 @@ HP_DEVICE void store_with_addends(const GemmArgs& args, const FewRowsShared<kCon
       }
     }
     sync_threads(1 + consumer, 128);
-    if (threadIdx.x % 128 == 0) publish_columns(args, shared.control().awaited, skip, true);
+    if (threadIdx.x % 128 < 32) publish_columns(args, shared.control().awaited, skip, true);
   }
 }
 
@@ -213,7 +254,7 @@ HP_DEVICE void finish_columns(const GemmArgs& args, const FewRowsShared<kConfig>
   const std::uint32_t awaited = shared.control().awaited;
   if (awaited == 0 || !walk.is_owner()) return;
   sync_threads(1 + consumer, 128);
-  if (threadIdx.x % 128 == 0) publish_columns(args, awaited, skip, false);
+  if (threadIdx.x % 128 < 32) publish_columns(args, awaited, skip, false);
 }
 
 }  // namespace harpe::device

@@ -13,6 +13,8 @@
 // - rows that leave: a panel per destination, its C at the peer's address, its counter there, or a
 //   signal once all of it is there;
 // - sums that arrive: blocks of C's shape are further pieces, whose A is the identity;
+// - sums that all ranks need (few rows): panels of the same rows, one for each rank, and one that
+//   adds up what all have stored here;
 // - a bias and a gelu: maps of what is stored (GemmConfig::maps);
 // - groups, as of experts: panels in a row share a B, and how many of their rows are used is known
 //   as the kernel runs (GemmConfig::groups). Tiles take the used rows of a group's panels one after
@@ -49,6 +51,7 @@ struct GemmPanel {
   std::int32_t k_blocks;  // of 64, of all pieces
   std::int32_t addends;   // behind its pieces, of few rows: where it may not be stored before
   std::int32_t first_addend;
+  std::int32_t rows_of;  // of few rows: the panel whose rows it has, where it brings none, else -1
   std::int32_t b_first;  // of groups: the row of the array behind GemmArgs::b where B begins
   UsedRows used;         // of groups
 };
@@ -63,6 +66,8 @@ struct GemmArgs {
   const GemmPiece* pieces;  // null: few_pieces
   WaitContext wait;
   std::int32_t panel_count;
+  std::int32_t row_panels;  // the first, which bring rows of A
+  std::int32_t has_addends;
   std::int32_t waits;  // pieces that have a flag; 0: nothing is watched for
   std::int32_t n;
   std::int32_t n_tiles;     // ceil(n / tile_n)
@@ -73,7 +78,7 @@ struct GemmArgs {
   std::int32_t b_is_fixed;  // 1 where no kernel of the execution writes B
   std::int32_t group;       // tile rows that are walked together, for the L2 cache
   float* partials;         // of cut tiles: [tile][part][block of a consumer]; of few rows: [stream]
-  float* kept;             // of few rows, where there are addends: [row of the tile][column]
+  float* kept;             // of few rows, sums that have addends: [row of the tile][column]
   std::uint32_t* tickets;  // of cut tiles, zero before and after: [tile][block of the cluster]
   const void* map_rows[2];  // as GemmConfig::maps: the row of an AddRow, of n elements
   const CopyJob* copies;
