@@ -16,6 +16,12 @@ struct Total {
   };
   std::vector<Source> sources;
   std::int64_t elements = 0;
+
+  [[nodiscard]] bool has(const Place& place) const {
+    return std::ranges::any_of(sources, [&](const Source& source) {
+      return source.ref.alloc == place.alloc && source.ref.find(place.span) != nullptr;
+    });
+  }
 };
 
 class HomeAdder {
@@ -28,17 +34,24 @@ class HomeAdder {
     if (!next || !is_total(*next)) return;
     const Total total = total_of(*next);
     Kernel kernel = step.launch.kernels[0];
-    const Kernel& staying = step.launch.kernels[1];
+    const Kernel& own = step.launch.kernels.back();  // what stays, else all that is sent
     std::set<std::int32_t> awaited;
     std::int64_t left = total.elements;
     const auto offset = static_cast<std::int32_t>(kernel.arrivals.size());
-    for (Panel panel : staying.panels) {
+    for (Panel panel : own.panels) {
+      const std::optional<DType> operands = draft_.operand_type(own, panel);
+      if (!step.has_staying) {
+        if (!total.has(panel.stores.front())) continue;
+        panel = {.stores = panel.stores};  // what was stored here, and nothing that it makes anew
+      }
       left -= count_elements(panel.stores.front().span);
-      if (!take(*next, total, staying, panel, awaited)) return;
+      if (!take(*next, total, operands, panel, awaited)) return;
       for (std::int32_t& met : panel.meets) met += offset;
       kernel.panels.push_back(std::move(panel));
     }
-    kernel.arrivals.insert(kernel.arrivals.end(), staying.arrivals.begin(), staying.arrivals.end());
+    if (step.has_staying) {
+      kernel.arrivals.insert(kernel.arrivals.end(), own.arrivals.begin(), own.arrivals.end());
+    }
     const std::vector<std::int32_t>& waits = draft_.wiring_of(*next).waits;
     const auto others = std::ranges::count_if(
         waits, [&](std::int32_t signal) { return !awaited.contains(signal); });
@@ -95,25 +108,20 @@ class HomeAdder {
     return found;
   }
 
-  // The panel with the other sources as addends, stored where the total goes.
-  [[nodiscard]] bool take(TaskId finalise, const Total& total, const Kernel& staying, Panel& panel,
-                          std::set<std::int32_t>& awaited) {
+  // The panel with the other sources as addends, stored where the total goes. Of one that makes
+  // nothing its own is an addend too, in its place.
+  [[nodiscard]] bool take(TaskId finalise, const Total& total, std::optional<DType> operands,
+                          Panel& panel, std::set<std::int32_t>& awaited) {
     const Place own = panel.stores.front();
-    const std::optional<DType> operands = draft_.operand_type(staying, panel);
-    const auto holds = [&](const Total::Source& source) {
-      return source.ref.find(own.span) != nullptr;
-    };
-    const auto is_own = [&](const Total::Source& source) {
-      return source.ref.alloc == own.alloc && holds(source);
-    };
-    if (std::ranges::none_of(total.sources, is_own)) {
-      return refused(finalise, Reason::NotWhole);
-    }
+    if (!total.has(own)) return refused(finalise, Reason::NotWhole);
     const RankId rank = rank_of(draft_.plan, finalise);
     for (std::size_t i = 0; i < total.sources.size(); ++i) {
       const Total::Source& source = total.sources[i];
-      if (is_own(source)) continue;
-      if (!holds(source)) return refused(finalise, Reason::NotWhole);
+      if (source.ref.find(own.span) == nullptr) return refused(finalise, Reason::NotWhole);
+      if (source.ref.alloc == own.alloc) {
+        if (panel.meets.empty()) panel.addends.push_back({.reads = own, .when = {}});
+        continue;
+      }
       if (draft_.dtype_of(source.ref.alloc) != operands)
         return refused(finalise, Reason::OtherType);
       if (!source.signal) {
@@ -147,7 +155,7 @@ class HomeAdder {
 void add_at_home(Draft& draft) {
   HomeAdder adder(draft);
   for (std::size_t at = 0; at < draft.steps.size(); ++at) {
-    if (!draft.steps[at].is_joined && draft.steps[at].has_staying) adder.add(at);
+    if (!draft.steps[at].is_joined && draft.steps[at].stores_at_peers) adder.add(at);
   }
 }
 

@@ -33,7 +33,8 @@ struct Decision {
 struct Step {
   Launch launch;
   bool waits_inside = false;         // for its members' signals
-  bool has_staying = false;          // its second kernel has the panels that are not sent
+  bool stores_at_peers = false;      // its first kernel has the panels that are sent
+  bool has_staying = false;          // its second kernel has the panels that are not
   bool is_joined = false;            // to another, which does its tasks
   std::vector<TaskId> waiting = {};  // of its tasks, those that wait for something inside
 };

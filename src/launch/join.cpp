@@ -1,6 +1,7 @@
 #include "launch/join.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "ir/mask_contract.h"
@@ -108,10 +109,13 @@ Result<Kernel, Refused> join_kernels(const Draft& draft, std::span<const Awaited
 Kernel with_panels(const Kernel& kernel, std::vector<Panel> panels) {
   Kernel result;
   result.name = kernel.name;
+  std::map<std::int32_t, std::int32_t> taken;  // arrivals of `kernel`, and what they are now
   for (Panel& panel : panels) {
     for (std::int32_t& met : panel.meets) {
-      result.arrivals.push_back(kernel.arrivals[static_cast<std::size_t>(met)]);
-      met = static_cast<std::int32_t>(result.arrivals.size()) - 1;
+      const auto next = static_cast<std::int32_t>(result.arrivals.size());
+      const auto [at, is_new] = taken.emplace(met, next);
+      if (is_new) result.arrivals.push_back(kernel.arrivals[static_cast<std::size_t>(met)]);
+      met = at->second;
     }
   }
   result.panels = std::move(panels);

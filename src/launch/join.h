@@ -30,7 +30,7 @@ struct Refused {
                                                    std::span<const AwaitedKernel> kernels);
 
 // A kernel of the same name with these panels, which meet arrivals of the other: those that are
-// met, in the order of use. Requires: no two of them meet one; nothing is fused yet.
+// met, in the order of first use. Requires: nothing is fused yet.
 [[nodiscard]] Kernel with_panels(const Kernel& kernel, std::vector<Panel> panels);
 
 }  // namespace harpe::launch

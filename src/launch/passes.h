@@ -34,16 +34,17 @@ void fuse_copies(Draft& draft);
 
 // GEMMs store partial sums where copies right behind them would take them.
 // Precondition: copies by `sm` that wait for beginnings alone, raise one signal at most and are
-// sole readers; whole panels, in the operands' type. Order: a panel's signal is raised once it is
-// stored; the copies' waits move before the launch; panels behind the last that stays come first.
-// Data: the partial sums are not stored here. Rounding: one, as the copy's.
+// sole readers, one or together; whole panels, in the operands' type. Order: a panel's signal is
+// raised once it is stored; the copies' waits move before the launch; panels behind the last that
+// stays come first. Data: the partial sums are not stored here. Rounding: one, as the copy's.
 void store_at_peers(Draft& draft);
 
-// The panels that stay take what others have stored here as addends, and are stored at home.
+// The panels that stay take what others have stored here as addends, and are stored at home. Where
+// none stays, since all of it is sent and a copy left here, a panel adds up what lies here.
 // Precondition: the total is right behind; every signal that it waits for is an addend's; GPUs are
 // not shared.
-// Order: addends are awaited inside. Data: the own sum comes first, then addends in the plan's
-// order. Rounding: one, as the total's.
+// Order: addends are awaited inside. Data: the own sum comes first, or, where it is sent too, in
+// its place; addends are in the plan's order. Rounding: one, as the total's.
 void add_at_home(Draft& draft);
 
 // Kernels store at home what a total right behind would only round.

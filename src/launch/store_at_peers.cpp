@@ -8,7 +8,8 @@
 namespace harpe::launch {
 namespace {
 
-// A copy right behind a GEMM: which elements it takes from where to where.
+// A copy right behind a GEMM: which elements it takes from where to where. Several may take the
+// same: each has a panel that stores them, and those meet the same arrivals.
 struct Transfer {
   struct Move {
     LaidRef from;
@@ -54,6 +55,7 @@ class PeerStorer {
     step.launch.kernels = {std::move(leaving)};
     if (has_staying) step.launch.kernels.push_back(std::move(staying));
     step.has_staying = has_staying;
+    step.stores_at_peers = true;
     accept(at, copies);
   }
 
@@ -63,32 +65,38 @@ class PeerStorer {
     for (auto next = draft_.next(last); next && can_leave(*next); next = draft_.next(*next)) {
       copies.push_back(*next);
     }
+    for (std::size_t i = 0; i < copies.size();) {
+      if (are_sole_readers(copies, copies[i])) {
+        ++i;
+        continue;
+      }
+      draft_.refuse(copies[i], Reason::OtherReaders, copies[i].value);
+      copies.resize(i);  // what those before share with the others stays too
+      i = 0;
+    }
     return copies;
   }
 
-  // A transfer of what no one else reads, which waits for beginnings alone, and for which one waits
-  // at most.
+  // A transfer which waits for beginnings alone, and for which one waits at most.
   [[nodiscard]] bool can_leave(TaskId copy) {
     const Task& task = draft_.task(copy);
     const sync::TaskWiring& wiring = draft_.wiring_of(copy);
     if (task.kind != TaskKind::Copy || task.via != Via::Sm) return false;
     const bool fits = wiring.after.empty() && wiring.raises.size() <= 1 &&
                       std::ranges::none_of(wiring.raises, &sync::PageRaise::is_posted);
-    if (!fits || !sync::waits_for_entries(draft_.plan, draft_.wiring, copy)) {
-      draft_.refuse(copy, Reason::WaitsForMore, copy.value);
-      return false;
-    }
-    const bool is_alone =
-        std::ranges::all_of(task.reads, [&](const Ref& ref) { return is_sole_reader(copy, ref); });
-    if (!is_alone) draft_.refuse(copy, Reason::OtherReaders, copy.value);
-    return is_alone;
+    if (fits && sync::waits_for_entries(draft_.plan, draft_.wiring, copy)) return true;
+    draft_.refuse(copy, Reason::WaitsForMore, copy.value);
+    return false;
   }
 
-  [[nodiscard]] bool is_sole_reader(TaskId copy, const Ref& ref) const {
-    return std::ranges::all_of(draft_.readers[ref.alloc.index()], [&](TaskId other) {
-      return other == copy || std::ranges::none_of(draft_.task(other).reads, [&](const Ref& read) {
-               return meet(ref, read);
-             });
+  // Whether none but the copies read what this one does.
+  [[nodiscard]] bool are_sole_readers(const std::vector<TaskId>& copies, TaskId copy) const {
+    return std::ranges::all_of(draft_.task(copy).reads, [&](const Ref& ref) {
+      return std::ranges::all_of(draft_.readers[ref.alloc.index()], [&](TaskId other) {
+        const auto reads = [&](const Ref& read) { return meet(ref, read); };
+        return std::ranges::count(copies, other) > 0 ||
+               std::ranges::none_of(draft_.task(other).reads, reads);
+      });
     });
   }
 
@@ -124,17 +132,16 @@ class PeerStorer {
     std::size_t behind = 0;  // the last panel that stays
     for (const Panel& from : kernel.panels) {
       if (from.stores.empty()) return refused(copies.front(), Reason::NotWhole);
-      if (from.adds || from.dtype != DType::F32) return refused(copies.front(), Reason::AddsUp);
-      const auto mover = std::ranges::find_if(transfers, [&](const Transfer& transfer) {
-        return transfer.take(from.stores.front()).has_value();
-      });
-      if (mover == transfers.end()) {
-        kept.push_back(from);
-        behind = sent.size();
-        continue;
+      if (from.adds || !is_state(from)) return refused(copies.front(), Reason::AddsUp);
+      const std::size_t before = sent.size();
+      for (Transfer& transfer : transfers) {
+        if (!transfer.take(from.stores.front())) continue;
+        sent.push_back(from);
+        if (!send(kernel, transfer, sent.back())) return refused(transfer.task, Reason::OtherType);
       }
-      sent.push_back(from);
-      if (!send(kernel, *mover, sent.back())) return refused(mover->task, Reason::OtherType);
+      if (sent.size() > before) continue;
+      kept.push_back(from);
+      behind = before;
     }
     const auto rest =
         std::ranges::find_if(transfers, [](const Transfer& one) { return one.left != 0; });
@@ -145,6 +152,12 @@ class PeerStorer {
     leaving = with_panels(kernel, std::move(sent));
     leaving.fused_stores = std::move(raises);
     return true;
+  }
+
+  // A sum of f32, which may be kept in 16 bits, since all that read it round it.
+  [[nodiscard]] bool is_state(const Panel& panel) const {
+    return panel.dtype == DType::F32 ||
+           std::ranges::count(draft_.out.partials16, panel.stores.front().alloc) > 0;
   }
 
   // In the type of A.
@@ -165,6 +178,7 @@ class PeerStorer {
   }
 
   void accept(std::size_t at, const std::vector<TaskId>& copies) {
+    forget_states(at);
     for (const TaskId copy : copies) {
       const std::size_t joined = draft_.step_at[copy.index()];
       Launch& launch = draft_.steps[joined].launch;
@@ -174,6 +188,24 @@ class PeerStorer {
       draft_.join(at, joined);
       draft_.applied(copy);
     }
+  }
+
+  // Sums of the launch's tasks that none of its kernels stores any more are no states in 16 bits.
+  void forget_states(std::size_t at) {
+    const Launch& launch = draft_.steps[at].launch;
+    const auto is_stored = [&](AllocId state) {
+      return std::ranges::any_of(launch.kernels, [&](const Kernel& kernel) {
+        return std::ranges::any_of(kernel.panels, [&](const Panel& panel) {
+          return std::ranges::count(panel.stores, state, &Place::alloc) > 0;
+        });
+      });
+    };
+    std::erase_if(draft_.out.partials16, [&](AllocId state) {
+      const std::vector<TaskId>& writers = draft_.writers[state.index()];
+      const bool is_made_here = std::ranges::all_of(
+          writers, [&](TaskId task) { return std::ranges::count(launch.does, task) > 0; });
+      return is_made_here && !is_stored(state);
+    });
   }
 
   Draft& draft_;

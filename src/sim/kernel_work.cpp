@@ -62,6 +62,12 @@ Extents extents_of(const Arrival& arrival, const Panel& panel) {
       .rows = std::sqrt(a * c / b), .columns = std::sqrt(b * c / a), .depth = std::sqrt(a * b / c)};
 }
 
+// Else it stores what one before it makes, or adds up what lies there.
+bool multiplies(const Kernel& kernel, const Panel& panel) {
+  const auto same = std::ranges::find(kernel.panels, panel.meets, &Panel::meets);
+  return !panel.meets.empty() && &*same == &panel;
+}
+
 // Sums over the panels of GEMMs.
 class GemmSums {
  public:
@@ -71,6 +77,10 @@ class GemmSums {
   void add(const Kernel& kernel) {
     const auto waits = [&](std::int32_t at) { return arrival_of(kernel, at).when.has_value(); };
     for (const Panel& panel : kernel.panels) {
+      if (!multiplies(kernel, panel)) {
+        stored_ += bytes_of_(panel.stores.front());
+        continue;
+      }
       add(kernel, panel);
       // Panels that wait for nothing are in step.
       if (std::ranges::any_of(panel.meets, waits)) {
@@ -213,6 +223,7 @@ double tiles_apart(std::span<const Kernel> kernels, double tile) {
   double apart = 0;
   for (const Kernel& kernel : kernels) {
     for (const Panel& panel : kernel.panels) {
+      if (!multiplies(kernel, panel)) continue;
       const double own = extents_of(arrival_of(kernel, panel.meets.front()), panel).rows;
       rows += own;
       apart += std::ceil(own / tile);

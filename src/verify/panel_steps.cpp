@@ -342,6 +342,11 @@ Checked<Ok> PanelSteps::add_addend(const launch::Addend& addend, const Sum& sum)
   task.reads.push_back(ref_to(place.alloc, WriteMode::Read, std::move(place.boxes)));
   const std::int32_t step = builder_.add_forked(origin_of(StepKind::Addend), std::move(task));
   if (addend.when) builder_.await(*addend.when, step);
+  // What panels before store here is there: who adds it has stored it.
+  for (std::size_t panel = 0; panel < stored_.size(); ++panel) {
+    const auto& stores = kernel().panels[panel].stores;
+    if (std::ranges::count(stores, addend.reads) > 0) builder_.order(stored_[panel], step);
+  }
   return Ok{};
 }
 

@@ -83,6 +83,8 @@ class Text:
         assert re.fullmatch(r'launches version 1 plan "\w+" target "[^"]+"', lines[0]), lines[0]
         for line in lines[1:]:
             self.read(line)
+        panels = [p for launch in self.launches for k in launch.kernels for p in k.panels]
+        assert all(meets or addends for meets, addends, _ in panels), "a panel of nothing"
 
     def read(self, line):
         word = line.split()[0]
@@ -107,7 +109,7 @@ class Text:
             assert len(places) == 2, "two operands arrive together: " + line
             kernel.arrivals.append(signal)
         elif word == "panel":
-            meets = re.search(r" meets((?: \d+)+) (?:stores|adds to) ", line)
+            meets = re.search(r" meets((?: \d+)*) (?:stores|adds to) ", line)
             fused = re.search(r" fused (\d+)$", line)
             assert meets and places, line
             store = int(fused[1]) if fused else None

@@ -58,6 +58,42 @@ TEST(AddAtHome, leaves_the_own_sum_out_of_the_addends) {
   EXPECT_EQ(addends[1].reads.alloc, total.reads[2].alloc);
 }
 
+// Where the own sum is sent too, a panel of addends alone adds all up, in the order of ranks.
+TEST(AddAtHome, adds_up_what_all_have_stored_here) {
+  PassRun it(one_shot());
+  it.run(kPasses);
+  for (const std::int64_t rank : {0, 1, 2}) {
+    EXPECT_EQ(it.decided(15 + rank), "applied");
+    const Launch& launch = it.launch_of(15 + rank);
+    ASSERT_EQ(launch.kernels.size(), 1U);
+    EXPECT_TRUE(launch.awaits.empty()) << "addends are awaited inside";
+    const std::vector<Panel>& panels = launch.kernels.front().panels;
+    ASSERT_EQ(panels.size(), 4U);
+    const Panel& total = panels.back();
+    EXPECT_TRUE(total.meets.empty());
+    EXPECT_FALSE(total.fused_store.has_value());
+    const Task& finalise = it.plan.tasks[static_cast<std::size_t>(15 + rank)];
+    EXPECT_EQ(total.stores.front().alloc, finalise.writes.front().alloc);
+    ASSERT_EQ(total.addends.size(), 3U);
+    for (std::size_t from = 0; from < 3; ++from) {
+      EXPECT_EQ(total.addends[from].reads.alloc, finalise.reads[from].alloc);
+      const bool is_own = static_cast<std::int64_t>(from) == rank;
+      EXPECT_EQ(total.addends[from].when.has_value(), !is_own);
+    }
+    EXPECT_EQ(total.addends[static_cast<std::size_t>(rank)].reads, panels[2].stores.front());
+  }
+}
+
+TEST(AddAtHome, leaves_the_total_of_all_apart_where_no_kernel_adds_it) {
+  Abilities can;
+  can.can = [](const Launch&, const Kernel& kernel) { return !kernel.panels.back().meets.empty(); };
+  PassRun it(one_shot(), can);
+  it.run(kPasses);
+  EXPECT_EQ(it.decided(15), refusal(Reason::NoKernel, 4, 1));
+  EXPECT_EQ(it.launch_of(3), it.launch_before(3));
+  EXPECT_EQ(it.launch_of(15), it.launch_before(15));
+}
+
 TEST(AddAtHome, leaves_the_total_apart_where_ranks_share_gpus) {
   Abilities can;
   can.shares_gpus = true;

@@ -55,6 +55,11 @@ class PassRun {
 // 2 in one kernel, 13 and 17 send the last two, and 18 adds what ranks 1 and 2 send by 15 and 12.
 [[nodiscard]] Plan push_sums();
 
+// GEMM + one-shot all-reduce on three ranks. Of rank 0, task 3 makes the sums, 7 and 11 send them
+// to ranks 1 and 2, 12 leaves a copy here, and 15 adds up this copy and what ranks 1 and 2 send by
+// 9 and 6.
+[[nodiscard]] Plan one_shot();
+
 // y = gelu(a b + bias) on two ranks, after all-gather + GEMM. Of rank 0, tasks 6 and 8 make rows of
 // the product, 10 keeps it, 12 adds the bias and 14 applies gelu; of rank 1 each is the next
 // number.

@@ -50,6 +50,40 @@ TEST(StoreAtPeers, stores_sums_where_copies_would_take_them) {
   EXPECT_EQ(staying.arrivals, std::vector{before.arrivals[0]});
 }
 
+// All of a one-shot's copies take the same sums: one panel stores them for each.
+TEST(StoreAtPeers, stores_sums_wherever_copies_of_them_would) {
+  PassRun it(one_shot());
+  it.run(kPasses);
+  const std::int64_t copies[] = {7, 11, 12};
+  for (const std::int64_t copy : copies) EXPECT_EQ(it.decided(copy), "applied");
+  const Launch& launch = it.launch_of(3);
+  EXPECT_EQ(launch.does, ids({3, 7, 11, 12}));
+  ASSERT_EQ(launch.kernels.size(), 1U) << "nothing stays";
+  const Kernel& kernel = launch.kernels.front();
+  EXPECT_EQ(kernel.arrivals.size(), 1U) << "multiplied once";
+  ASSERT_EQ(kernel.panels.size(), 3U);
+  for (std::size_t i = 0; i < 3; ++i) {
+    const Panel& panel = kernel.panels[i];
+    const Ref& to = it.plan.tasks[static_cast<std::size_t>(copies[i])].writes.front();
+    EXPECT_EQ(panel.stores.front().alloc, to.alloc);
+    EXPECT_EQ(panel.meets, std::vector{0});
+    EXPECT_EQ(panel.dtype, DType::BF16);
+    EXPECT_EQ(panel.fused_store.has_value(), i < 2) << "nobody waits for what stays here";
+  }
+  EXPECT_EQ(kernel.fused_stores[0].signal, it.signal_from(7, 1));
+  EXPECT_EQ(kernel.fused_stores[1].signal, it.signal_from(11, 2));
+}
+
+TEST(StoreAtPeers, leaves_all_copies_apart_that_share_with_one_that_must_stay) {
+  PassRun it(one_shot());
+  it.add_wait(12, 4);  // a GEMM of rank 1
+  it.run(kPasses);
+  EXPECT_EQ(it.decided(12), refusal(Reason::WaitsForMore, 12));
+  for (const std::int64_t copy : {3, 7, 11, 12}) {
+    EXPECT_EQ(it.launch_of(copy), it.launch_before(copy));
+  }
+}
+
 TEST(StoreAtPeers, begins_with_panels_behind_the_last_that_stays) {
   Plan plan = push_sums();
   const QueueId queue = plan.tasks[3].queue;
