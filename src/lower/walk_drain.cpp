@@ -41,7 +41,8 @@ DType Drainer::wire_type(int target, const NestMove& move) const {
 // one rank and goes home.
 bool Drainer::only_changes_hands(const NestMove& move) const {
   const std::size_t last = group_.chain.size() - 1;
-  if (writer_.space_time_only() || group_.chain[last] != &move || !is_complete(last)) return false;
+  const bool is_last = group_.chain[last]->over == move.over;
+  if (writer_.space_time_only() || !is_last || !is_complete(last)) return false;
   for (std::size_t digit = 0; digit < space_.par.size(); ++digit) {
     if (!meets(space_.par[digit], move.over)) continue;
     for (std::size_t target = 0; target < group_.targets.size(); ++target) {

@@ -98,9 +98,16 @@ void drain_inline(NormalForm& form, Random& random) {
   });
 }
 
+// To ranks that all keep the result.
 void drain_one_shot(NormalForm& form, Random& random) {
+  const std::vector<Place> places = form.places;
   for_each_move(form, [&](const NestForm&, Move& move) {
-    const bool may = move.kind == MoveKind::Drain && move.how != How::Relay;
+    const auto is_divided = [&](const Place& place) {
+      return place.buffer == move.buffer && std::ranges::any_of(place.at, [&](const auto& at) {
+               return std::ranges::find_first_of(at.axes, move.over) != at.axes.end();
+             });
+    };
+    const bool may = move.kind == MoveKind::Drain && std::ranges::none_of(places, is_divided);
     if (may && chance(random, 0.7)) move.how = How::OneShot;
   });
 }
