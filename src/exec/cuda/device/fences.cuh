@@ -63,6 +63,11 @@ HP_DEVICE void add_release_system(std::uint32_t* address, std::uint32_t value) {
   asm volatile("red.release.sys.global.add.u32 [%0], %1;" ::"l"(address), "r"(value) : "memory");
 }
 
+// Behind a fence of this thread's at system scope, the same.
+HP_DEVICE void add_relaxed_system(std::uint32_t* address, std::uint32_t value) {
+  asm volatile("red.relaxed.sys.global.add.u32 [%0], %1;" ::"l"(address), "r"(value) : "memory");
+}
+
 // Returns the value before; releases and acquires among the blocks of one GPU.
 HP_DEVICE std::uint32_t add_acquire_release_gpu(std::uint32_t* address, std::uint32_t value) {
   std::uint32_t before;
@@ -74,6 +79,15 @@ HP_DEVICE std::uint32_t add_acquire_release_gpu(std::uint32_t* address, std::uin
 }
 
 // Of one GPU's threads alone, in its memory.
+HP_DEVICE std::uint32_t add_relaxed_gpu(std::uint32_t* address, std::uint32_t value) {
+  std::uint32_t before;
+  asm volatile("atom.relaxed.gpu.global.add.u32 %0, [%1], %2;"
+               : "=r"(before)
+               : "l"(address), "r"(value)
+               : "memory");
+  return before;
+}
+
 HP_DEVICE std::uint64_t add_relaxed_gpu(std::uint64_t* address, std::uint64_t value) {
   std::uint64_t before;
   asm volatile("atom.relaxed.gpu.global.add.u64 %0, [%1], %2;"

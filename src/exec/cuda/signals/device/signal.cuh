@@ -7,13 +7,14 @@
 // done before them in the stream is done, and what follows sees what they acquired.
 namespace harpe::device {
 
-// Releases what this thread did, and what it saw done, to who acquires the signal.
+// Releases what this thread did, and what it saw done, to who acquires the signal: the fence is the
+// release, and what is stored behind it needs none of its own.
 HP_DEVICE void raise_signal(const RaiseTarget& target, const std::uint32_t* epoch) {
   fence_system();
   if (target.added != 0) {
-    add_release_system(target.word, target.added);
+    add_relaxed_system(target.word, target.added);
   } else {
-    store_release_system(target.word, load_relaxed_system(epoch));
+    store_relaxed_system(target.word, load_relaxed_system(epoch));
   }
 }
 

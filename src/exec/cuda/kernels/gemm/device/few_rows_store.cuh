@@ -201,7 +201,8 @@ HP_DEVICE void add_addends(const GemmArgs& args, const FewRowsShared<kConfig>& s
       });
 }
 
-// A consumer's first warp, a lane for each of a panel's addends.
+// A consumer's second warp, while the first may still publish: a lane for each of a panel's
+// addends.
 template <GemmConfig kConfig>
 HP_DEVICE void await_addends(const GemmArgs& args, const FewRowsShared<kConfig>& shared) {
   const auto lane = static_cast<int>(threadIdx.x % 32);
@@ -227,7 +228,7 @@ HP_DEVICE void await_addends(const GemmArgs& args, const FewRowsShared<kConfig>&
 template <GemmConfig kConfig>
 HP_DEVICE void store_with_addends(const GemmArgs& args, const FewRowsShared<kConfig>& shared,
                                   StreamWalk walk, int consumer) {
-  if (threadIdx.x % 128 < 32) await_addends<kConfig>(args, shared);
+  if (threadIdx.x % 128 / 32 == 1) await_addends<kConfig>(args, shared);
   sync_threads(1 + consumer, 128);
   const bool skip = any_of_threads(1 + consumer, 128, shared.poisoned());
   for (; walk.valid(); walk.next()) {
