@@ -261,6 +261,7 @@ Checked<Ok> PanelSteps::add_panel(const launch::Panel& panel) {
   HP_TRY(const std::vector<PlacedBlocks> reads, blocks_of(panel.reads));
   HP_TRY(const Chain chain, find_chain(panel));
   if (target_of(chain.made.buffer) < 0) return misfit("stores no result of its statement");
+  if (panel.meets.empty() && panel.reads.empty()) return add_total(panel, stores);
   Sum sum = std::move(sums_[static_cast<std::size_t>(part_)]);
   sum.allocs = memory_for(sum);
   std::vector<PlacedBlocks> operands;
@@ -342,11 +343,33 @@ Checked<Ok> PanelSteps::add_addend(const launch::Addend& addend, const Sum& sum)
   task.reads.push_back(ref_to(place.alloc, WriteMode::Read, std::move(place.boxes)));
   const std::int32_t step = builder_.add_forked(origin_of(StepKind::Addend), std::move(task));
   if (addend.when) builder_.await(*addend.when, step);
-  // What panels before store here is there: who adds it has stored it.
-  for (std::size_t panel = 0; panel < stored_.size(); ++panel) {
-    const auto& stores = kernel().panels[panel].stores;
-    if (std::ranges::count(stores, addend.reads) > 0) builder_.order(stored_[panel], step);
+  return Ok{};
+}
+
+// A panel that meets nothing: what its addends read, in their order, is added up where it stores.
+// What panels before store on the rank is there, since who adds it has stored it.
+Checked<Ok> PanelSteps::add_total(const launch::Panel& panel,
+                                  const std::vector<PlacedBlocks>& stores) {
+  const bool is_sum = !panel.addends.empty() && stores.size() == 1 &&
+                      statement().targets.size() == 1 && panel.maps.empty() && !panel.adds;
+  if (!is_sum) return misfit("stores what it does not make");
+  HP_REQUIRE_OK(check_type(panel));
+  Task task = task_of(TaskKind::Finalise);
+  for (const launch::Addend& addend : panel.addends) {
+    HP_TRY(PlacedBlocks place, blocks_of(addend.reads));
+    if (target_of(place.buffer) != 0) return misfit("adds what is no part of its sum");
+    task.reads.push_back(ref_to(place.alloc, WriteMode::Read, std::move(place.boxes)));
   }
+  task.writes.push_back(ref_to(stores.front().alloc, WriteMode::Set, stores.front().boxes));
+  const std::int32_t step = builder_.add_forked(origin_of(StepKind::Store), std::move(task));
+  for (const launch::Addend& addend : panel.addends) {
+    if (addend.when) builder_.await(*addend.when, step);
+    for (std::size_t before = 0; before < stored_.size(); ++before) {
+      const bool is_here = std::ranges::count(kernel().panels[before].stores, addend.reads) > 0;
+      if (is_here) builder_.order(stored_[before], step);
+    }
+  }
+  stored_.push_back(step);
   return Ok{};
 }
 

@@ -57,6 +57,8 @@ class PanelSteps {
   [[nodiscard]] Checked<Ok> note_done(const std::vector<Box>& iterations);
   [[nodiscard]] Checked<Ok> add_carry(const std::vector<PlacedBlocks>& states, const Sum& sum);
   [[nodiscard]] Checked<Ok> add_addend(const launch::Addend& addend, const Sum& sum);
+  [[nodiscard]] Checked<Ok> add_total(const launch::Panel& panel,
+                                      const std::vector<PlacedBlocks>& stores);
   [[nodiscard]] Checked<Ok> add_maps(const launch::Panel& panel, const Chain& chain, const Sum& sum,
                                      const PlacedBlocks& stored);
   [[nodiscard]] Checked<Ok> check_type(const launch::Panel& panel) const;

@@ -231,6 +231,7 @@ Checked<TaskWork> PanelWork::begin(const launch::Panel& panel) {
   is_begun_ = carried > 0;
   if (is_begun_ && carried < sums_.size()) return misfit("goes on from a part of a state");
   if (is_begun_) return work;
+  if (panel.meets.empty() && !panel.addends.empty()) return work;  // the first addend begins it
   if (!panel.meets.empty() &&
       makes_all(narrow(box_, stmt().operands, arrival_of(panel, 0).reads))) {
     return work;
@@ -286,8 +287,9 @@ Checked<TaskWork> PanelWork::add(const launch::Addend& addend) {
   if (sum == nullptr || sums_.size() != 1) return misfit("adds what is no part of its sum");
   HP_TRY(std::vector<Patch> from, patches_of(addend.reads, WriteMode::Read));
   Patch to = sum->patch;
-  to.mode = WriteMode::Add;
-  return actions::prepare_transfer(setting_, sum->buffer, {std::move(to)}, std::move(from), true);
+  to.mode = is_begun_ ? WriteMode::Add : WriteMode::Set;
+  const bool adds = std::exchange(is_begun_, true);
+  return actions::prepare_transfer(setting_, sum->buffer, {std::move(to)}, std::move(from), adds);
 }
 
 // The sum, or the value of the map before, is an operand of the map's statement; what that makes

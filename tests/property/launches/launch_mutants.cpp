@@ -344,6 +344,10 @@ class Mutator {
         add_order("drop the wait for an addend",
                   [=](LaunchPlan& m) { panel(m, l, k, p).addends[i].when = {}; });
       }
+      if (p > 0 && panel(launches_, l, k, p - 1).stores.front() == own.addends[i].reads) {
+        add("add what is stored later",
+            [=](LaunchPlan& m) { std::swap(panel(m, l, k, p - 1), panel(m, l, k, p)); });
+      }
       edit_place("take an addend from",
                  [=](LaunchPlan& m) -> Place& { return panel(m, l, k, p).addends[i].reads; });
       if (i == 0) continue;
