@@ -189,8 +189,8 @@ HP_DEVICE void add_addends(const GemmArgs& args, const FewRowsShared<kConfig>& s
       args, shared, eights, first, [&](const RowsPanel& panel, int row, int row_of_tile, int i) {
         const int column = first_column + eights.at(i) % 8 * 8;
         if (panel.addends == 0 || column >= args.n) return;
-        float4 low{};
-        float4 high{};
+        float4 low = make_float4(-0.0F, -0.0F, -0.0F, -0.0F);  // that all values leave as they are
+        float4 high = low;
         if (panel.rows_of < 0) {
           const float4* const kept = kept_at<kConfig>(args, row_of_tile, column);
           low = kept[0];
