@@ -19,18 +19,13 @@ using launch::SignalId;
 
 using Edit = std::function<void(LaunchPlan&)>;
 
-[[nodiscard]] Kernel& kernel(LaunchPlan& plan, std::size_t l, std::size_t k) {
+template <class Launches>
+[[nodiscard]] auto& kernel(Launches& plan, std::size_t l, std::size_t k) {
   return plan.launches[l].kernels[k];
 }
-[[nodiscard]] const Kernel& kernel(const LaunchPlan& plan, std::size_t l, std::size_t k) {
-  return plan.launches[l].kernels[k];
-}
-[[nodiscard]] Panel& panel(LaunchPlan& plan, std::size_t l, std::size_t k, std::size_t p) {
-  return plan.launches[l].kernels[k].panels[p];
-}
-[[nodiscard]] const Panel& panel(const LaunchPlan& plan, std::size_t l, std::size_t k,
-                                 std::size_t p) {
-  return plan.launches[l].kernels[k].panels[p];
+template <class Launches>
+[[nodiscard]] auto& panel(Launches& plan, std::size_t l, std::size_t k, std::size_t p) {
+  return kernel(plan, l, k).panels[p];
 }
 
 class Mutator {
