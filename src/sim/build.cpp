@@ -156,24 +156,28 @@ class Builder {
     const std::int32_t work = add(std::move(activity), queue, id, ActivityRole::Work);
     built_.begin_of_task[id.index()] = built_.work_of_task[id.index()] = work;
     if (first_of(id) < 0) built_.first_of_task[id.index()] = work;
-    add_tail(id);
+    if (costs_.launches().by(id) == DoneBy::Kernel) add_tail(id);
     if (options_.launch == Launch::Host && !ideal_.no_launch && !grouped && is_launched(id)) {
       issue(id);
     }
   }
 
-  // The last task of a launch is not over before its own tiles are, which begin when what it waits
-  // for is there, beside what is left of the others.
+  // A launch's last task is not over before the tiles are that its blocks hold from when a task's
+  // operands come.
   void add_tail(TaskId id) {
-    const Picoseconds alone = costs_.alone(id);
-    if (alone.value == 0) return;
-    Activity tiles;
-    tiles.work = alone;
-    const std::int32_t tail = add(std::move(tiles), kNoQueue, id, ActivityRole::Work);
-    tails_.emplace(id, tail);
+    const Picoseconds held = costs_.held(id);
+    std::vector<std::int32_t>& tails = tails_of_launch_[costs_.launches().at(id)];
+    if (held.value > 0 && waits_[id.index()] != 0) {
+      Activity tiles;
+      tiles.work = held;
+      tails.push_back(add(std::move(tiles), kNoQueue, id, ActivityRole::Work));
+      tails_.emplace(id, tails.back());
+    }
+    if (tails.empty() || !costs_.is_last(id)) return;
     const std::int32_t end = add({}, task_at(id).queue.value, id, ActivityRole::Work);
-    depend(tail, end, WaitKind::Queue, {});
+    for (const std::int32_t tail : tails) depend(tail, end, WaitKind::Queue, {});
     built_.work_of_task[id.index()] = end;
+    tails.clear();
   }
 
   // What holds up a task holds up its tail; what its launch awaits before it begins, all of that.
@@ -230,7 +234,8 @@ class Builder {
       };
       const bool is_maker = task_at(maker).kind == TaskKind::Compute;
       if (is_maker && std::ranges::any_of(task_at(id).reads, makes)) {
-        depend(work_of(maker), work, WaitKind::Event, {});
+        built_.workload.dependencies.push_back(
+            {work_of(maker), work, WaitKind::Queue, costs_.late(maker)});
       }
     }
   }
@@ -358,6 +363,7 @@ class Builder {
   std::vector<char> waits_;                   // per task: for others than its queue
   std::vector<char> begins_group_;            // per task: the same, packing apart
   std::map<TaskId, std::int32_t> tails_;      // activities
+  std::map<std::size_t, std::vector<std::int32_t>> tails_of_launch_;
   PutWriter writer_ = writer();
   std::vector<PutQueue> puts_;  // per queue
   std::vector<std::optional<TaskId>> last_of_queue_;

@@ -28,12 +28,8 @@ class Walker {
       add(span.ready, span.begin, Spending::Launch, waiting, "start of " + name(waiting));
       const Picoseconds before =
           span.cause < 0 ? Picoseconds() : run_.spans[static_cast<std::size_t>(span.cause)].end;
-      add(before, span.ready, span.kind == WaitKind::Barrier ? Spending::Barrier : Spending::Signal,
-          waiting,
-          (span.kind == WaitKind::Barrier  ? "barrier before "
-           : span.kind == WaitKind::Signal ? "signal to "
-                                           : "event before ") +
-              name(waiting));
+      add(before, span.ready, spending_of(span.kind), waiting,
+          waits_for(span.kind) + name(waiting));
       at = span.cause;
     }
     std::ranges::reverse(path_);
@@ -48,6 +44,17 @@ class Walker {
       return;
     }
     path_.push_back({spending, begin, end, task, std::move(what)});
+  }
+
+  // From the end of what a thing waited for until it was ready.
+  [[nodiscard]] static Spending spending_of(WaitKind kind) {
+    if (kind == WaitKind::Queue) return Spending::Compute;
+    return kind == WaitKind::Barrier ? Spending::Barrier : Spending::Signal;
+  }
+  [[nodiscard]] static std::string waits_for(WaitKind kind) {
+    if (kind == WaitKind::Queue) return "whole tiles before ";
+    if (kind == WaitKind::Barrier) return "barrier before ";
+    return kind == WaitKind::Signal ? "signal to " : "event before ";
   }
 
   [[nodiscard]] std::string name(TaskId id) const {

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <tuple>
@@ -15,6 +16,7 @@
 #include "sim/kernel_work.h"
 #include "sim/simulate.h"
 #include "sim/task_launches.h"
+#include "sim/tickets.h"
 
 namespace harpe {
 
@@ -43,9 +45,14 @@ class TaskCosts {
   // Whether it is done by kernels that an earlier task of its launch began.
   [[nodiscard]] bool continues_launch(TaskId task) const;
 
-  // From what the last task of a launch of several waits for until that is over, at least: however
-  // many processors are free by then, its own tiles take so long. 0 of all others.
-  [[nodiscard]] Picoseconds alone(TaskId task) const;
+  // From what a task of a launch of several waits for until all of that launch is over, at least.
+  // 0 where another task's is as long, and of all others.
+  [[nodiscard]] Picoseconds held(TaskId task) const { return held_[task.index()]; }
+  // Whether it is the last of those that kernels of a launch compute.
+  [[nodiscard]] bool is_last(TaskId task) const;
+  // How much later than its work is over the last tile of a task is stored: its blocks also work at
+  // tiles of tasks behind it.
+  [[nodiscard]] Picoseconds late(TaskId task) const { return late_[task.index()]; }
 
  private:
   // Computes of one launch and statement: kernels work through their tiles together.
@@ -53,7 +60,7 @@ class TaskCosts {
     std::vector<TaskId> tasks;
     bool masked = false;
     Activity activity;  // of all tasks
-    Picoseconds alone;  // what the last task takes by itself, where it waits for no other
+    Picoseconds last;   // what the last task takes by itself
   };
   using LeafKey =
       std::tuple<std::string_view, DType, std::array<double, 7>, bool, std::int64_t, Supplier>;
@@ -85,6 +92,9 @@ class TaskCosts {
   void group();
   void measure(Group& group);
   void measure_alone(Group& group, std::span<const TaskPart> parts);
+  void hold_tiles(const Group& group, std::span<const TaskPart> parts);
+  [[nodiscard]] std::optional<Tickets> tickets_of(const Group& group,
+                                                  std::span<const TaskPart> parts) const;
   [[nodiscard]] LaunchWork work_of(const Group& group, std::span<const TaskPart> parts) const;
   [[nodiscard]] TaskPart part_of(TaskId task) const;
   [[nodiscard]] double bytes_of(const Ref& ref) const;
@@ -102,7 +112,9 @@ class TaskCosts {
   std::vector<TaskWork> shapes_;     // per task: of computes
   std::vector<std::int32_t> group_;  // per task: of computes with work; else -1
   std::vector<double> shares_;       // per task: of its group's time
-  std::vector<char> raises_;         // per task: a signal on another rank
+  std::vector<Picoseconds> held_;    // per task, as the next
+  std::vector<Picoseconds> late_;
+  std::vector<char> raises_;  // per task: a signal on another rank
   std::vector<Group> groups_;
   std::map<LeafKey, Activity> leaves_;  // what was priced already
 };

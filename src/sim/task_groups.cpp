@@ -31,6 +31,8 @@ void TaskCosts::group() {
   shapes_.resize(plan_.tasks.size());
   group_.resize(plan_.tasks.size(), -1);
   shares_.resize(plan_.tasks.size(), 1);
+  held_.resize(plan_.tasks.size());
+  late_.resize(plan_.tasks.size());
   std::map<std::size_t, std::int32_t> last;  // by launch
   for (std::size_t i = 0; i < plan_.tasks.size(); ++i) {
     const Task& task = plan_.tasks[i];
@@ -101,21 +103,63 @@ void TaskCosts::measure(Group& group) {
   const std::vector<double> shares = shares_of(parts, waves);
   for (std::size_t i = 0; i < parts.size(); ++i) shares_[group.tasks[i].index()] = shares[i];
   measure_alone(group, parts);
+  if (!ideal_.tile_edges && (sends || launches_.waits_inside(first))) hold_tiles(group, parts);
 }
 
-// One after the other in one launch, tasks take no longer than each in one of its own; and however
-// many processors are free by then, the last no less than its own tiles do.
+// One after the other in one launch, tasks take no longer than each in one of its own.
 void TaskCosts::measure_alone(Group& group, std::span<const TaskPart> parts) {
   Picoseconds all;
-  Picoseconds last;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     if (i == 0 || parts[i].work != parts[i - 1].work) {
-      last = leaf_activity(group.tasks[i], parts[i].work, group.masked).work;
+      group.last = leaf_activity(group.tasks[i], parts[i].work, group.masked).work;
     }
-    all += last;
+    all += group.last;
   }
   if (all < group.activity.work) take(group.activity, all);
-  if (!ideal_.tile_edges && !adds_to_others(parts)) group.alone = last;
+}
+
+// What tiles that are taken whole add to tasks' shares of the launch's time. Blocks that hold tiles
+// of a task which has not arrived do not help others, so from its arrival on the launch takes as
+// long as a block takes for every so manieth of the tickets from its first on; but a task whose
+// successor's are as many is never later than that. And its own tiles are made at the end of a
+// wave, when blocks are halfway through others.
+void TaskCosts::hold_tiles(const Group& group, std::span<const TaskPart> parts) {
+  if (adds_to_others(parts)) return;
+  const std::size_t last = parts.size() - 1;
+  const std::optional<Tickets> tickets = tickets_of(group, parts);
+  if (!tickets) {
+    // However many processors are free by then.
+    held_[group.tasks[last].index()] = group.last;
+    return;
+  }
+  const Picoseconds tile = group.activity.work.scaled(1, tickets->steps(0, last));
+  double done = 0;
+  for (std::size_t i = 0; i <= last; ++i) {
+    const auto at = group.tasks[i].index();
+    const double steps = tickets->steps(i, last);
+    if (i > 0 && (i == last || steps > tickets->steps(i + 1, last))) held_[at] = tile.scaled(steps);
+    done += shares_[at];
+    const Picoseconds even = group.activity.work.scaled(done);
+    const Picoseconds whole = tile.scaled(tickets->steps(0, i));
+    if (whole > even) late_[at] = whole - even;
+  }
+}
+
+// None where the kernel takes no tickets.
+std::optional<Tickets> TaskCosts::tickets_of(const Group& group,
+                                             std::span<const TaskPart> parts) const {
+  const TaskId first = group.tasks.front();
+  const launch::Launch* const launch = launches_.of(first);
+  if (!has_panels(launch) || !is_leaf(statement_of(plan_.tasks[first.index()]).leaf, Leaf::Matmul))
+    return std::nullopt;
+  const std::optional<Tiling> tiling = read_tiling(launch->kernels.front().variant);
+  if (!tiling) return std::nullopt;
+  Tickets tickets(*tiling, sms_of(plan_.tasks[first.index()]));
+  for (const TaskPart& part : parts) {
+    const LeafShape& shape = part.work.shape;
+    tickets.add(shape.batch, shape.rows, shape.columns);
+  }
+  return tickets;
 }
 
 // The same bytes in so much time, at no more than the memory's bandwidth.
@@ -164,11 +208,9 @@ Activity TaskCosts::compute(TaskId id) const {
   return activity;
 }
 
-Picoseconds TaskCosts::alone(TaskId id) const {
+bool TaskCosts::is_last(TaskId id) const {
   const std::int32_t at = group_[id.index()];
-  if (at < 0) return {};
-  const Group& group = groups_[static_cast<std::size_t>(at)];
-  return group.tasks.back() == id ? group.alone : Picoseconds();
+  return at >= 0 && groups_[static_cast<std::size_t>(at)].tasks.back() == id;
 }
 
 // Ranks do much alike: what was priced for one is moved to the other.

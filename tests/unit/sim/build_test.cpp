@@ -90,36 +90,89 @@ TEST(Build, tasks_of_one_kernel_share_its_time) {
   EXPECT_NEAR(sum(plan_of("ag_gemm", sizes, "tp=4", "push")), whole, 0.001 * whole);
 }
 
-// However many processors are free by the time the last rows come, their own tiles take as long as
-// they do by themselves.
-TEST(Build, a_launch_is_not_over_before_its_last_task_s_own_tiles) {
-  const Plan plan = plan_of("ag_gemm", {"m=512", "n=1024", "k=1024"}, "tp=4", "push");
-  Machine machine = plain_machine(10);
-  machine.rates.front().tile_rows = 128;
-  machine.rates.front().tile_columns = 256;
-  machine.processor.sms = 4;
-  const BuiltWorkload built = build_workload(plan, launched_on_all(plan), machine, {});
-  // A tile for each of four ranks' 128 rows by 256 columns: together they take what one does alone.
-  const double flops = 2.0 * 512 * 256 * 1024;
-  int tails = 0;
-  for (std::size_t i = 0; i < plan.tasks.size(); ++i) {
-    if (built.work_of_task[i] == built.begin_of_task[i]) continue;
-    ++tails;
-    EXPECT_EQ(plan.tasks[i].kind, TaskKind::Compute);
-    const auto tail = static_cast<std::size_t>(built.work_of_task[i] - 1);
-    const Activity& alone = built.workload.activities[tail];
-    EXPECT_EQ(alone.queue, kNoQueue);
-    // One tile on four SMs: cut along its depth, half of the gain lost.
-    EXPECT_NEAR(alone.work.seconds(), std::sqrt(0.5) * flops / 10e12, 1e-3 * flops / 10e12);
-    const auto waits_of = [&](std::int32_t activity) {
-      return std::ranges::count_if(built.workload.dependencies, [&](const Dependency& edge) {
-        return edge.after == activity && edge.kind == WaitKind::Signal;
-      });
-    };
-    EXPECT_EQ(waits_of(static_cast<std::int32_t>(tail)), waits_of(built.first_of_task[i]));
-    EXPECT_GT(waits_of(static_cast<std::int32_t>(tail)), 0);
+// A tile of K = 1024 for each of four ranks' 128 rows by 256 columns, on four SMs.
+class HeldTiles : public testing::Test {
+ protected:
+  HeldTiles() {
+    machine_.rates.front().tile_rows = 128;
+    machine_.rates.front().tile_columns = 256;
+    machine_.processor.sms = 4;
   }
-  EXPECT_EQ(tails, 4) << "one for each rank";
+
+  BuiltWorkload build(const std::string& variant) {
+    launch::LaunchPlan launches = launched_on_all(plan_);
+    for (launch::Launch& launch : launches.launches) {
+      for (launch::Kernel& kernel : launch.kernels) kernel.variant = variant;
+    }
+    return build_workload(plan_, launches, machine_, {});
+  }
+
+  // Each is of a rank's last product, waits for what that waits for, and takes so long.
+  void expect_tails(const BuiltWorkload& built, double seconds) {
+    int tails = 0;
+    for (std::size_t i = 0; i < plan_.tasks.size(); ++i) {
+      if (built.work_of_task[i] == built.begin_of_task[i]) continue;
+      ++tails;
+      EXPECT_EQ(plan_.tasks[i].kind, TaskKind::Compute);
+      const auto tail = static_cast<std::size_t>(built.work_of_task[i] - 1);
+      const Activity& held = built.workload.activities[tail];
+      EXPECT_EQ(held.queue, kNoQueue);
+      EXPECT_NEAR(held.work.seconds(), seconds, 1e-3 * seconds);
+      const auto waits_of = [&](std::int32_t activity) {
+        return std::ranges::count_if(built.workload.dependencies, [&](const Dependency& edge) {
+          return edge.after == activity && edge.kind == WaitKind::Signal;
+        });
+      };
+      EXPECT_EQ(waits_of(static_cast<std::int32_t>(tail)), waits_of(built.first_of_task[i]));
+      EXPECT_GT(waits_of(static_cast<std::int32_t>(tail)), 0);
+    }
+    EXPECT_EQ(tails, 4) << "one for each rank";
+  }
+
+  static constexpr double kFlops = 2.0 * 512 * 256 * 1024;
+  static constexpr double kSeconds = kFlops / 10e12;  // of all four tiles, one an SM
+  Plan plan_ = plan_of("ag_gemm", {"m=512", "n=1024", "k=1024"}, "tp=4", "push");
+  Machine machine_ = plain_machine(10);
+};
+
+// Three SMs hold the tiles of other panels, and help the last no more than it helps them.
+TEST_F(HeldTiles, a_tile_takes_what_all_of_a_wave_take) {
+  expect_tails(build("tile 128x256 stages 4"), kSeconds);
+}
+
+TEST_F(HeldTiles, parts_of_tiles_take_parts_of_that) {
+  expect_tails(build("tile 128x256 stages 4 cut 4 behind tile 0"), kSeconds / 4);
+}
+
+// Of a kernel that takes no tiles: by itself the last takes one on four SMs, cut along its depth,
+// half of the gain lost.
+TEST_F(HeldTiles, others_take_no_less_than_their_last_task_by_itself) {
+  expect_tails(build("streams"), std::sqrt(0.5) * kSeconds);
+}
+
+// What leaves is stored at the end of the wave that makes it, and not when its part of the work is
+// over.
+TEST(Build, fused_stores_begin_once_whole_tiles_are_made) {
+  const Plan plan = plan_of("gemm_rs", {"m=512", "n=256", "k=4096"}, "tp=4", "push");
+  Machine machine = plain_machine(10);
+  launch::LaunchPlan launches = launched_on_all(plan);
+  for (launch::Launch& launch : launches.launches) {
+    for (launch::Kernel& kernel : launch.kernels) kernel.variant = "tile 128x256 stages 4";
+  }
+  // One wave: all panels are made at its end, however many there are.
+  const BuiltRun run = run_plan(plan, launches, machine, {});
+  const auto span_of = [&](std::int32_t activity) {
+    return run.engine.spans[static_cast<std::size_t>(activity)];
+  };
+  Picoseconds end;
+  for (std::size_t i = 0; i < plan.tasks.size(); ++i) {
+    if (plan.tasks[i].kind == TaskKind::Compute)
+      end = std::max(end, span_of(run.built.work_of_task[i]).end);
+  }
+  for (std::size_t i = 0; i < plan.tasks.size(); ++i) {
+    if (plan.tasks[i].kind != TaskKind::Copy) continue;
+    EXPECT_NEAR(span_of(run.built.work_of_task[i]).ready.seconds(), end.seconds(), 1e-9);
+  }
 }
 
 // Engines move bytes as they are: a kernel rounds, on all processors that there are. Pushed, sums

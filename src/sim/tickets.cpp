@@ -1,0 +1,53 @@
+#include "sim/tickets.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+namespace harpe {
+namespace {
+
+// The number behind the word; none where the text lacks it.
+std::optional<std::int64_t> number_behind(std::string_view text, std::string_view word) {
+  const std::size_t at = text.find(word);
+  if (at == std::string_view::npos) return std::nullopt;
+  text.remove_prefix(at + word.size());
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc{}) return std::nullopt;
+  return number;
+}
+
+}  // namespace
+
+std::optional<Tiling> read_tiling(std::string_view variant) {
+  const std::optional<std::int64_t> rows = number_behind(variant, "tile ");
+  const std::optional<std::int64_t> columns = number_behind(variant, "x");
+  if (!rows || !columns || variant.find(" streams ") != std::string_view::npos) return std::nullopt;
+  return Tiling{.rows = *rows,
+                .columns = *columns,
+                .parts = number_behind(variant, " cut ").value_or(1),
+                .whole = number_behind(variant, " behind tile ")};
+}
+
+void Tickets::add(double batch, double rows, double columns) {
+  const double tiles = std::ceil(rows / static_cast<double>(tiling_.rows)) *
+                       std::ceil(columns / static_cast<double>(tiling_.columns));
+  tiles_ += static_cast<std::int64_t>(batch * tiles);
+  const std::int64_t whole = std::min(tiles_, tiling_.whole.value_or(tiles_));
+  bounds_.push_back(whole + (tiles_ - whole) * tiling_.parts);
+}
+
+double Tickets::steps(std::size_t first, std::size_t last) const {
+  const auto taken = [&](std::int64_t from, std::int64_t to) {
+    return std::max<std::int64_t>(0, (to - from + blocks_ - 1) / blocks_);
+  };
+  const std::int64_t begin = bounds_[first];
+  const std::int64_t end = bounds_[last + 1];
+  const std::int64_t whole = taken(begin, std::min(end, tiling_.whole.value_or(end)));
+  const std::int64_t parts = taken(begin + whole * blocks_, end);
+  return static_cast<double>(whole) +
+         static_cast<double>(parts) / static_cast<double>(tiling_.parts);
+}
+
+}  // namespace harpe

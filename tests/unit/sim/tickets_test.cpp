@@ -1,0 +1,84 @@
+#include "sim/tickets.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <random>
+#include <vector>
+
+namespace harpe {
+namespace {
+
+TEST(Tickets, tilings_are_read_from_variants) {
+  EXPECT_EQ(read_tiling("tile 128x256 stages 4"), (Tiling{.rows = 128, .columns = 256}));
+  EXPECT_EQ(read_tiling("tile 64x128 stages 6 cluster 2 ping-pong cut 3 behind tile 40"),
+            (Tiling{.rows = 64, .columns = 128, .parts = 3, .whole = 40}));
+  EXPECT_EQ(read_tiling("tile 64x64 stages 12 streams 20 by 4"), std::nullopt);
+  EXPECT_EQ(read_tiling(""), std::nullopt);
+}
+
+TEST(Tickets, one_wave_holds_all_panels) {
+  Tickets tickets({.rows = 128, .columns = 256}, 132);
+  for (int panel = 0; panel < 4; ++panel) tickets.add(1, 1000, 1024);  // 8 x 4 tiles
+  ASSERT_EQ(tickets.panels(), 4U);
+  EXPECT_EQ(tickets.steps(0, 0), 1);
+  EXPECT_EQ(tickets.steps(0, 3), 1);
+  EXPECT_EQ(tickets.steps(3, 3), 1);
+}
+
+// 160 tiles: 132 whole ones, and 28 behind them in 4 parts each.
+TEST(Tickets, parts_take_a_part_of_a_step) {
+  Tickets tickets({.rows = 128, .columns = 256, .parts = 4, .whole = 132}, 132);
+  for (int panel = 0; panel < 4; ++panel) tickets.add(1, 512, 2560);
+  EXPECT_EQ(tickets.steps(0, 2), 1);
+  EXPECT_EQ(tickets.steps(0, 3), 1.25);
+  EXPECT_EQ(tickets.steps(3, 3), 1) << "behind its first tile comes no other";
+}
+
+// What arrivals of panels and the tiles of each block say is said by the first tickets of panels.
+TEST(Tickets, are_how_blocks_take_tiles) {
+  std::mt19937_64 random(11);
+  const auto draw = [&](std::int64_t least, std::int64_t most) {
+    return std::uniform_int_distribution<std::int64_t>(least, most)(random);
+  };
+  for (int trial = 0; trial < 300; ++trial) {
+    const std::int64_t blocks = draw(1, 12);
+    const std::int64_t panels = draw(1, 6);
+    const std::int64_t whole = draw(0, 40);
+    const std::int64_t parts = draw(1, 4);
+    Tickets tickets({.rows = 1, .columns = 1, .parts = parts, .whole = whole}, blocks);
+    struct Ticket {
+      double arrives;
+      double takes;
+    };
+    std::vector<Ticket> all;
+    std::vector<double> arrivals;
+    double now = 0;
+    std::int64_t tiles = 0;
+    for (std::int64_t panel = 0; panel < panels; ++panel) {
+      now += static_cast<double>(draw(0, 3)) / 2;
+      arrivals.push_back(now);
+      const std::int64_t own = draw(1, 20);
+      tickets.add(1, static_cast<double>(own), 1);
+      for (std::int64_t i = 0; i < own; ++i, ++tiles) {
+        const std::int64_t pieces = tiles < whole ? 1 : parts;
+        all.insert(all.end(), static_cast<std::size_t>(pieces),
+                   {now, 1 / static_cast<double>(pieces)});
+      }
+    }
+    std::vector<double> free(static_cast<std::size_t>(blocks), 0);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      double& block = free[i % free.size()];
+      block = std::max(block, all[i].arrives) + all[i].takes;
+    }
+    double told = 0;
+    for (std::size_t panel = 0; panel < arrivals.size(); ++panel) {
+      told = std::max(told, arrivals[panel] + tickets.steps(panel, arrivals.size() - 1));
+    }
+    EXPECT_NEAR(told, *std::ranges::max_element(free), 1e-9) << trial;
+  }
+}
+
+}  // namespace
+}  // namespace harpe
