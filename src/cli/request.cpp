@@ -57,7 +57,6 @@ namespace {
 
 // On GPUs alone are there several.
 Checked<CollectiveEngine> engine_of(const CommandLine& line, Backend backend) {
-  static const std::vector<std::string> kEngines = {"auto", "nccl", "pull"};
   const auto text = line.value("collectives");
   if (!text) return CollectiveEngine::Auto;
   const auto refuse = [&](const std::string& wanted) {
@@ -65,10 +64,12 @@ Checked<CollectiveEngine> engine_of(const CommandLine& line, Backend backend) {
                      {{"flag", "--collectives"}, {"text", *text}, {"wanted", wanted}});
   };
   if (backend != Backend::Cuda) return refuse("given with `--backend cuda`");
-  if (*text == "auto") return CollectiveEngine::Auto;
-  if (*text == "nccl") return CollectiveEngine::Nccl;
-  if (*text == "pull") return CollectiveEngine::Pull;
-  return refuse("auto, nccl or pull" + suggestion(*text, kEngines));
+  const auto found = std::ranges::find(kEngineNames, *text);
+  if (found != kEngineNames.end()) {
+    return static_cast<CollectiveEngine>(found - kEngineNames.begin());
+  }
+  const std::vector<std::string> names(kEngineNames.begin(), kEngineNames.end());
+  return refuse("auto, nccl or pull" + suggestion(*text, names));
 }
 
 }  // namespace

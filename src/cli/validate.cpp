@@ -1,8 +1,12 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "cli/report.h"
 #include "cli/verbs.h"
+#include "compile/launches.h"
 #include "compile/machines.h"
 #include "measure/validation.h"
 
@@ -18,6 +22,7 @@ std::string print_regret(std::optional<double> regret) {
   return regret ? fmt::format("{:.1f} %", 100 * *regret) : "-";
 }
 
+// `machine`: with the errors of these predictions.
 std::string print_validation(const Validation& validation, const Machine& machine) {
   std::vector<std::vector<std::string>> lines = {
       {"schedule", "of", "predicted", "measured", "ratio", ""}};
@@ -38,7 +43,16 @@ std::string print_validation(const Validation& validation, const Machine& machin
          print_correlation(one, one.spearman), print_correlation(one, one.kendall),
          print_regret(one.regret_1), print_regret(one.regret_8)});
   }
-  return text + print_table(rows);
+  text += print_table(rows);
+  if (machine.errors.empty()) return text;
+  std::vector<std::vector<std::string>> operators = {
+      {"operator", "plans", "median error", "90 % within"}};
+  for (const PredictionError& one : machine.errors) {
+    operators.push_back({one.family, std::to_string(one.plans),
+                         fmt::format("{:.1f} %", 100 * one.median),
+                         fmt::format("{:.1f} %", 100 * one.nine_of_ten)});
+  }
+  return text + "\n" + print_table(operators);
 }
 
 Json validation_to_json(const CommandLine& line, const Validation& validation,
@@ -57,13 +71,37 @@ Json validation_to_json(const CommandLine& line, const Validation& validation,
   for (const Agreement& one : validation.agreements) {
     agreements.push_back(agreement_to_json(one));
   }
+  Json operators = Json::array();
+  for (const PredictionError& one : machine.errors) {
+    operators.push_back(Json{{"operator", one.family},
+                             {"plans", one.plans},
+                             {"median_error", one.median},
+                             {"error_90", one.nine_of_ten}});
+  }
   Json json = start_json(line);
   json["machine"] = machine.name;
   json["inherited"] = list_inherited(machine);
   json["fingerprint"] = fingerprint(machine);
   json["cases"] = std::move(cases);
   json["agreement"] = std::move(agreements);
+  json["operators"] = std::move(operators);
   return json;
+}
+
+// Errors of such predictions are no errors of the machine's.
+Checked<std::string> left_out_pass(const CommandLine& line) {
+  const std::optional<std::string> pass = line.value("without");
+  if (!pass) return std::string();
+  const auto refuse = [&](const std::string& wanted) {
+    return make_diag(DiagCode::U109, {{"flag", "--without"}, {"text", *pass}, {"wanted", wanted}});
+  };
+  std::vector<std::string> names = launch_pass_names();
+  names.front() = kAllPasses;  // in place of `begin`, which is none
+  if (std::ranges::find(names, *pass) == names.end()) {
+    return refuse(fmt::format("one of {}", fmt::join(names, " ")));
+  }
+  if (line.value("output-file")) return refuse("given without `-o`");
+  return *pass;
 }
 
 }  // namespace
@@ -81,13 +119,16 @@ Checked<int> validate_predictions(const CommandLine& line, Session& session) {
                      {{"verb", line.verb}, {"what", "measurements: `--measured FOLDER`"}});
   }
   HP_TRY(const Machine machine, load_machine(line.value("machine").value_or("h200x8")));
+  HP_TRY(const std::string without, left_out_pass(line));
   HP_TRY(const Validation validation,
-         validate(session, *folder, machine, [](std::string_view what) { show_progress(what); }));
+         validate(
+             session, *folder, machine,
+             {.without = without, .progress = [](std::string_view what) { show_progress(what); }}));
   Machine stated = machine;
   stated.errors = errors_of(validation, *folder);
   HP_REQUIRE_OK(write_file_of(line, "output-file", print(stated)));
-  HP_REQUIRE_OK(show_results(line, print_validation(validation, machine),
-                             validation_to_json(line, validation, machine)));
+  HP_REQUIRE_OK(show_results(line, print_validation(validation, stated),
+                             validation_to_json(line, validation, stated)));
   return kDone;
 }
 

@@ -67,14 +67,15 @@ Checked<launch::LaunchPlan> make_gpu_launches(const Plan& plan) {
 }
 
 launch::LaunchPlan launches_on(const Plan& plan, const Machine& machine,
-                               CollectiveEngine collectives) {
+                               const SimulatedLaunches& how) {
   const bool fits = static_cast<double>(arena_bytes(plan)) <= machine.processor.memory_bytes;
   if (machine.processor.sms < kLeastOfGpu || !fits) return {};
   const Checked<Blocks> blocks = Blocks::make(plan.program, plan.mesh, plan.form);
   HP_CHECK(blocks.ok(), "a plan's form fits its program");
   const auto sms = static_cast<int>(machine.processor.sms);
   Checked<launch::LaunchPlan> made = launch::make_launches(
-      plan, *blocks, cuda::LaunchTarget({.multiprocessors = sms, .collectives = collectives}));
+      plan, *blocks, cuda::LaunchTarget({.multiprocessors = sms, .collectives = how.collectives}),
+      {.without = how.without});
   return made.ok() ? *std::move(made) : launch::LaunchPlan();
 }
 

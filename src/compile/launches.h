@@ -18,12 +18,16 @@ namespace harpe {
 
 [[nodiscard]] Checked<launch::LaunchPlan> make_gpu_launches(const Plan& plan);
 
+struct SimulatedLaunches {
+  CollectiveEngine collectives = CollectiveEngine::Auto;
+  std::string_view without = {};  // a pass that is left out
+};
 // What a machine's ranks launch for a plan, as it is simulated: processors of many multiprocessors
 // what H200s would. Without launches, so that each task is launched by itself, where processors
 // are not GPUs or do not hold the plan, and where GPUs have no kernel for a task. Requires: a
 // verified plan.
 [[nodiscard]] launch::LaunchPlan launches_on(const Plan& plan, const Machine& machine,
-                                             CollectiveEngine collectives = CollectiveEngine::Auto);
+                                             const SimulatedLaunches& how = {});
 
 // The text of what a target launches. `paranoid`: it is read back and proved.
 [[nodiscard]] Checked<std::string> show_launches(const Plan& plan, const launch::Target& target,

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "plan/plan.h"
 
@@ -13,6 +15,11 @@ enum class CollectiveEngine : std::uint8_t {
   Nccl,  // all that it can do, sums in its own order too
   Pull,  // each rank takes its part from its peers
 };
+// By engine, as options and measurements name them.
+inline constexpr std::array<std::string_view, 3> kEngineNames = {"auto", "nccl", "pull"};
+[[nodiscard]] constexpr std::string_view print(CollectiveEngine engine) {
+  return kEngineNames[static_cast<std::size_t>(engine)];
+}
 
 // What collectives of a kind were done by.
 struct CollectiveUse {

@@ -53,6 +53,7 @@ void end_by_themselves(const Plan& plan, const Exchanges& exchanges, sync::Wirin
 LaunchPlan run_passes(Draft& draft, const LaunchOptions& options) {
   if (options.after_pass) options.after_pass(kBegin, draft);
   for (const Pass& pass : kPasses) {
+    if (pass.name == options.without) continue;
     draft.pass = pass.name;
     pass.run(draft);
     if (options.after_pass) options.after_pass(pass.name, draft);

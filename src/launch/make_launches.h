@@ -14,6 +14,8 @@ namespace harpe::launch {
 struct LaunchOptions {
   // Called behind `begin` and every pass with its name.
   std::function<void(std::string_view pass, const Draft& draft)> after_pass = {};
+  // A pass that is left out, to see what it brings: such launch plans are priced, and not run.
+  std::string_view without = {};
 };
 
 // `begin`, then the passes in their order.

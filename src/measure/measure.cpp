@@ -34,6 +34,7 @@ class Measurement {
         request_(request),
         executors_([this](std::size_t index) { return make_executor_of(index); }) {
     out_.backend = request.backend.backend;
+    if (out_.backend == Backend::Cuda) out_.collectives = request.backend.collectives;
     out_.processor = find_site(out_.backend).processor;
   }
 

@@ -61,6 +61,7 @@ struct MeasuredBaseline : MeasuredTurns {
 
 struct Measured {
   Backend backend = Backend::Cpu;
+  CollectiveEngine collectives = CollectiveEngine::Pull;
   std::string processor;                    // "NVIDIA H200"
   std::vector<MeasuredSchedule> all;        // fastest first, then those without a time
   std::vector<MeasuredBaseline> baselines;  // as well

@@ -146,6 +146,21 @@ Checked<std::string> text_in(const Row& row, const char* name, const LineOfFile&
   return found->get<std::string>();
 }
 
+// Rows without it ran with collectives by pulls and partial states in f32.
+Checked<Ok> read_execution(MeasuredCase& one, const Row& row, const LineOfFile& place) {
+  if (const auto engine = row.find("collectives"); engine != row.end()) {
+    HP_TRY(const std::string name, text_in(row, "collectives", place));
+    const auto found = std::ranges::find(kEngineNames, name);
+    if (found == kEngineNames.end()) return wrong(place, "`collectives` is not auto, nccl or pull");
+    one.collectives = static_cast<CollectiveEngine>(found - kEngineNames.begin());
+  }
+  if (const auto narrow = row.find("partials16"); narrow != row.end()) {
+    if (!narrow->is_boolean()) return wrong(place, "`partials16` is not true or false");
+    one.has_partials16 = narrow->get<bool>();
+  }
+  return Ok{};
+}
+
 // A schedule that competes with the others of its operator, sizes, ranks and processors.
 Checked<Ok> read_plan(std::vector<MeasuredCase>& cases, const Row& row, const LineOfFile& place) {
   MeasuredCase one;
@@ -154,6 +169,7 @@ Checked<Ok> read_plan(std::vector<MeasuredCase>& cases, const Row& row, const Li
   HP_TRY(one.request.schedule, text_in(row, "label", place));
   HP_TRY(one.request.schedule_text, text_in(row, "schedule", place));
   HP_TRY(one.processor, text_in(row, "processor", place));
+  HP_REQUIRE_OK(read_execution(one, row, place));
   const auto parameters = row.find("parameters");
   if (parameters == row.end() || !parameters->is_array()) {
     return wrong(place, "`parameters` is not a list");

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "compile/session.h"
+#include "exec/collective_use.h"
 #include "support/diag.h"
 
 namespace harpe {
@@ -16,7 +17,9 @@ struct MeasuredCase {
   Request request;
   double microseconds = 0;
   std::string processor = {};  // that took it, where the file says
-  bool counts = true;          // towards the statistics; others are only shown
+  CollectiveEngine collectives = CollectiveEngine::Pull;
+  bool has_partials16 = false;  // its launch plan kept partial states in 16 bits where it may
+  bool counts = true;           // towards the statistics; others are only shown
 };
 
 // How names of files end that hold what measurements of `harpe tune` executed.

@@ -20,6 +20,8 @@ std::string print_measurements(const Request& subject, const std::string& machin
                     {"label", one.schedule.label},
                     {"backend", print(measured.backend)},
                     {"processor", measured.processor},
+                    {"collectives", print(measured.collectives)},
+                    {"partials16", true},
                     {"measured_us", one.median_us},
                     {"noise", one.noise},
                     {"executions", one.executions},

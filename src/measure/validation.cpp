@@ -79,18 +79,20 @@ std::vector<PredictionError> errors_of(const Validation& validation, const std::
 }
 
 Checked<Validation> validate(Session& session, const std::string& folder, const Machine& machine,
-                             const std::function<void(std::string_view)>& progress) {
+                             const ValidateOptions& options) {
   HP_TRY(const std::vector<MeasuredCase> cases, read_measurements(folder));
   Validation out;
   for (const MeasuredCase& one : cases) {
-    if (progress) progress("predicting " + one.family + " " + one.label);
+    if (options.progress) options.progress("predicting " + one.family + " " + one.label);
     HP_TRY(const Plan plan, session.plan(one.request));
     HP_REQUIRE_OK(certify(plan, level_for(plan)));
     HP_REQUIRE_OK(check_fits(plan, machine));
-    // As the executor was when bench/h200x4 was measured: collectives by pulls, partial sums in
-    // f32.
-    launch::LaunchPlan launches = launches_on(plan, machine, CollectiveEngine::Pull);
-    launches.partials16.clear();
+    launch::LaunchPlan launches;
+    if (options.without != kAllPasses) {
+      launches =
+          launches_on(plan, machine, {.collectives = one.collectives, .without = options.without});
+    }
+    if (!one.has_partials16) launches.partials16.clear();
     HP_TRY(const Simulation simulation, simulate(plan, launches, machine));
     out.predictions.push_back({one, simulation.total});
   }

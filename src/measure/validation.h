@@ -31,9 +31,17 @@ struct Validation {
 [[nodiscard]] std::vector<PredictionError> errors_of(const Validation& validation,
                                                      const std::string& note);
 
-// Lowers and simulates every measured case. Errors: read_measurements'; Session's; M117, M118.
-[[nodiscard]] Checked<Validation> validate(
-    Session& session, const std::string& folder, const Machine& machine,
-    const std::function<void(std::string_view)>& progress = {});
+struct ValidateOptions {
+  std::string without = {};  // a pass that launch plans lack (launch_pass_names), or kAllPasses
+  std::function<void(std::string_view)> progress = {};
+};
+// Each task is launched by itself.
+constexpr std::string_view kAllPasses = "all";
+
+// Lowers and simulates every measured case, launched as it was measured. Errors:
+// read_measurements'; Session's; M117, M118.
+[[nodiscard]] Checked<Validation> validate(Session& session, const std::string& folder,
+                                           const Machine& machine,
+                                           const ValidateOptions& options = {});
 
 }  // namespace harpe

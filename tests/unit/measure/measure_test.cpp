@@ -177,6 +177,8 @@ TEST(MeasuredPlans, read_back_as_cases_that_are_predicted_as_they_were) {
   ASSERT_TRUE(cases.ok()) << render(cases.error());
   ASSERT_EQ(std::ssize(*cases), tuned.measured->count(MeasuredAs::Timed));
   EXPECT_DOUBLE_EQ(cases->front().microseconds, tuned.measured->winner()->median_us);
+  EXPECT_EQ(cases->front().collectives, CollectiveEngine::Pull);
+  EXPECT_TRUE(cases->front().has_partials16);
   EXPECT_EQ(cases->front().family,
             "gemm m=64 n=32 k=32 dtype=f32 on x=2, " + tuned.measured->processor);
   Session session(true);
@@ -208,6 +210,10 @@ TEST(MeasuredPlans, that_are_damaged_are_refused_by_line) {
   EXPECT_NE(refusal_of(head + "\"parameters\": 3}").find("`parameters` is not a list"),
             std::string::npos);
   EXPECT_NE(refusal_of(head + "\"parameters\": [3]}").find("holds what is not a string"),
+            std::string::npos);
+  EXPECT_NE(refusal_of(head + "\"collectives\": \"rings\"}").find("is not auto, nccl or pull"),
+            std::string::npos);
+  EXPECT_NE(refusal_of(head + "\"partials16\": 1}").find("is not true or false"),
             std::string::npos);
   EXPECT_NE(refusal_of(head + "\"parameters\": [], \"measured_us\": 0}").find("is no time"),
             std::string::npos);

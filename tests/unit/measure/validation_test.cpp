@@ -89,5 +89,56 @@ TEST(Validation, compares_every_case_and_sums_up_those_that_count) {
   EXPECT_EQ(errors[0].from.note, "here");
 }
 
+// A row of a plan of gemm_rs on four H200, with `more` fields.
+std::string plan_row(const std::string& schedule, const std::string& more) {
+  std::string text = "commir " + schedule + " for gemm_rs on tp4 {" +
+                     R"(\n  split M = m0:4 * m1:_\n  split K = k0:4 * k1:_\n  place a[k0@tp]\n)"
+                     R"(  place b[k0@tp]\n  place c[m0@tp]\n  nest mm {\n    par k0 on tp\n)";
+  text += schedule == "fetch"
+              ? R"(    for m0 skew tp + 1\n    drain c over tp direct by dst depth 2 )"
+                R"(via ce signal event\n)"
+              : R"(    drain c over tp bulk via nccl\n)";
+  return R"({"kind": "plan", "operator": "gemm_rs", "parameters": ["m=2048", "n=8192", "k=8192"], )"
+         R"("mesh": "tp=4", "processor": "NVIDIA H200", "measured_us": 300, "label": ")" +
+         schedule + "\", " + more + R"("schedule": ")" + text + R"(    leaf\n  }\n}\n"})" + "\n";
+}
+
+TEST(Validation, rows_say_how_they_ran) {
+  const Scratch scratch;
+  scratch.write("a_plans.jsonl",
+                plan_row("fetch", "") +
+                    plan_row("fetch", R"("collectives": "pull", "partials16": false, )") +
+                    plan_row("fetch", R"("partials16": true, )") + plan_row("bulk", "") +
+                    plan_row("bulk", R"("collectives": "nccl", )"));
+  const auto cases = read_measurements(scratch.path("."));
+  ASSERT_TRUE(cases.ok()) << render(cases.error());
+  EXPECT_EQ(cases->front().collectives, CollectiveEngine::Pull);
+  EXPECT_FALSE(cases->front().has_partials16);
+  EXPECT_EQ(cases->back().collectives, CollectiveEngine::Nccl);
+  Session session(true);
+  const auto validation = validate(session, scratch.path("."), load_machine("h200x8").value());
+  ASSERT_TRUE(validation.ok()) << render(validation.error());
+  const std::vector<Prediction>& of = validation->predictions;
+  EXPECT_EQ(of[0].predicted, of[1].predicted) << "what a row without the fields means";
+  EXPECT_LT(of[2].predicted, of[0].predicted) << "half the bytes cross";
+  EXPECT_NE(of[4].predicted, of[3].predicted) << "sums by NCCL and by pulls";
+}
+
+TEST(Validation, launch_plans_may_lack_a_pass) {
+  const Scratch scratch;
+  scratch.write("a_peers.jsonl",
+                R"({"kind": "ag_gemm", "M": 512, "N": 10240, "K": 8192, "nccl_us": 80.0})");
+  Session session(true);
+  const Machine machine = load_machine("h200x8").value();
+  const auto predicted = [&](const std::string& without) {
+    return validate(session, scratch.path("."), machine, {.without = without})
+        ->predictions.front()
+        .predicted;
+  };
+  EXPECT_GT(predicted("store_at_home"), predicted("")) << "a pass rounds what the kernel made";
+  EXPECT_EQ(predicted("fuse_copies"), predicted("")) << "there are none";
+  EXPECT_GE(predicted(std::string(kAllPasses)), predicted("store_at_home"));
+}
+
 }  // namespace
 }  // namespace harpe
