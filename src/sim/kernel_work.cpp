@@ -92,11 +92,11 @@ class GemmSums {
     }
   }
 
-  [[nodiscard]] LaunchWork work(double flops, double few_rows, const Processor& processor) const {
+  [[nodiscard]] LaunchWork work(double flops, bool is_one_tile, const Processor& processor) const {
     const double used = points_ > 0 ? std::min(1.0, flops / (2 * points_)) : 1;
     const double groups = std::max(1.0, first_b_.count());
-    const bool is_one_tile = groups == 1 && rows_ <= few_rows;
-    const double cache = is_one_tile ? std::numeric_limits<double>::max() : processor.cache_bytes;
+    const double cache =
+        is_one_tile && groups == 1 ? std::numeric_limits<double>::max() : processor.cache_bytes;
     return {
         .shape = {.batch = groups,
                   .rows = used * rows_ / groups,
@@ -163,10 +163,10 @@ bool is_same(const Ref& one, const Ref& other) {
 }  // namespace
 
 LaunchWork gemm_work(std::span<const Kernel> kernels, std::span<const TaskPart> tasks,
-                     double few_rows, const Processor& processor, const PlaceBytes& bytes_of) {
+                     bool is_one_tile, const Processor& processor, const PlaceBytes& bytes_of) {
   GemmSums sums(bytes_of);
   for (const Kernel& kernel : kernels) sums.add(kernel);
-  return sums.work(flops_of(tasks), few_rows, processor);
+  return sums.work(flops_of(tasks), is_one_tile, processor);
 }
 
 LaunchWork attention_work(std::span<const Kernel> kernels, std::span<const TaskPart> tasks,
@@ -216,20 +216,6 @@ LaunchWork work_side_by_side(std::span<const TaskPart> tasks) {
   }
   work.shape.batch *= points / first;
   return work;
-}
-
-double tiles_apart(std::span<const Kernel> kernels, double tile) {
-  double rows = 0;
-  double apart = 0;
-  for (const Kernel& kernel : kernels) {
-    for (const Panel& panel : kernel.panels) {
-      if (!multiplies(kernel, panel)) continue;
-      const double own = extents_of(arrival_of(kernel, panel.meets.front()), panel).rows;
-      rows += own;
-      apart += std::ceil(own / tile);
-    }
-  }
-  return apart / std::ceil(rows / tile);
 }
 
 std::vector<double> shares_of(std::span<const TaskPart> tasks, double waves) {

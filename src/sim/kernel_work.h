@@ -30,11 +30,11 @@ using PlaceBytes = std::function<double(const launch::Place&)>;
 
 // GEMMs by their panels: rows are the panels', depth is that of the arrivals that they meet, and
 // each B is a problem of its own. Operands are read once; those that exceed the cache again by each
-// panel, but no more often than arrivals are waited for, unless there are `few_rows` in all, which
-// one tile takes. Where routes leave rows unused the tasks say how many operations there are.
-// Requires: kernels with panels; their tasks.
+// panel, but no more often than arrivals are waited for, unless one tile takes all rows. Where
+// routes leave rows unused the tasks say how many operations there are. Requires: kernels with
+// panels; their tasks.
 [[nodiscard]] LaunchWork gemm_work(std::span<const launch::Kernel> kernels,
-                                   std::span<const TaskPart> tasks, double few_rows,
+                                   std::span<const TaskPart> tasks, bool is_one_tile,
                                    const Processor& processor, const PlaceBytes& bytes_of);
 // Attention by its panels, which have the rows, and its arrivals, which have the columns. The tasks
 // say how many operations masks leave. Requires: as gemm_work.
@@ -43,9 +43,6 @@ using PlaceBytes = std::function<double(const launch::Place&)>;
                                         const PlaceBytes& bytes_of);
 // Tasks beside each other: more of the same problems.
 [[nodiscard]] LaunchWork work_side_by_side(std::span<const TaskPart> tasks);
-
-// How many more tiles of `tile` rows the panels of GEMMs have than if all were one.
-[[nodiscard]] double tiles_apart(std::span<const launch::Kernel> kernels, double tile);
 
 // What part of the launch's time each task takes, by its operations, where only the first of so
 // many waves of tiles can begin before the last chunk of what makes their targets whole is there:

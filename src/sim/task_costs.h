@@ -92,7 +92,8 @@ class TaskCosts {
   void group();
   void measure(Group& group);
   void measure_alone(Group& group, std::span<const TaskPart> parts);
-  void hold_tiles(const Group& group, std::span<const TaskPart> parts);
+  void hold_tiles(const Group& group, std::span<const TaskPart> parts,
+                  const std::optional<Tickets>& tickets);
   [[nodiscard]] std::optional<Tickets> tickets_of(const Group& group,
                                                   std::span<const TaskPart> parts) const;
   [[nodiscard]] LaunchWork work_of(const Group& group, std::span<const TaskPart> parts) const;

@@ -72,8 +72,8 @@ LaunchWork TaskCosts::work_of(const Group& group, std::span<const TaskPart> part
   };
   const Task& task = plan_.tasks[first.index()];
   if (is_leaf(statement_of(task).leaf, Leaf::Matmul)) {
-    const LeafRate& rate = find_rate(machine_, print(Leaf::Matmul), print(operand_type(task)));
-    return gemm_work(launch->kernels, parts, rate.few_rows, machine_.processor, bytes);
+    const bool is_one_tile = is_streamed(launch->kernels.front().variant);
+    return gemm_work(launch->kernels, parts, is_one_tile, machine_.processor, bytes);
   }
   return attention_work(launch->kernels, parts, group.masked, bytes);
 }
@@ -90,12 +90,10 @@ void TaskCosts::measure(Group& group) {
   const launch::Launch* const launch = launches_.of(first);
   const bool sends = std::ranges::any_of(
       launch->kernels, [](const launch::Kernel& kernel) { return !kernel.fused_stores.empty(); });
-  const LeafRate& rate = find_rate(machine_, leaf, dtype);
-  if (sends && !has_few_rows(rate, work.shape)) {
+  const std::optional<Tickets> tickets = tickets_of(group, parts);
+  if (sends && tickets) {
     // Every panel that leaves is stored by whole tiles of its own, however few rows it has.
-    const double tile = rate.held_rows > 0 ? rate.held_rows : rate.tile_rows;
-    const double more = tiles_apart(launch->kernels, tile);
-    take(group.activity, from_seconds(group.activity.work.seconds() * more));
+    take(group.activity, from_seconds(group.activity.work.seconds() * tickets->apart()));
   }
   const double waves = ideal_.tile_edges ? 1
                                          : leaf_waves(machine_, leaf, dtype, work.shape,
@@ -103,7 +101,9 @@ void TaskCosts::measure(Group& group) {
   const std::vector<double> shares = shares_of(parts, waves);
   for (std::size_t i = 0; i < parts.size(); ++i) shares_[group.tasks[i].index()] = shares[i];
   measure_alone(group, parts);
-  if (!ideal_.tile_edges && (sends || launches_.waits_inside(first))) hold_tiles(group, parts);
+  if (!ideal_.tile_edges && (sends || launches_.waits_inside(first))) {
+    hold_tiles(group, parts, tickets);
+  }
 }
 
 // One after the other in one launch, tasks take no longer than each in one of its own.
@@ -123,10 +123,10 @@ void TaskCosts::measure_alone(Group& group, std::span<const TaskPart> parts) {
 // long as a block takes for every so manieth of the tickets from its first on; but a task whose
 // successor's are as many is never later than that. And its own tiles are made at the end of a
 // wave, when blocks are halfway through others.
-void TaskCosts::hold_tiles(const Group& group, std::span<const TaskPart> parts) {
+void TaskCosts::hold_tiles(const Group& group, std::span<const TaskPart> parts,
+                           const std::optional<Tickets>& tickets) {
   if (adds_to_others(parts)) return;
   const std::size_t last = parts.size() - 1;
-  const std::optional<Tickets> tickets = tickets_of(group, parts);
   if (!tickets) {
     // However many processors are free by then.
     held_[group.tasks[last].index()] = group.last;

@@ -23,19 +23,31 @@ std::optional<std::int64_t> number_behind(std::string_view text, std::string_vie
 std::optional<Tiling> read_tiling(std::string_view variant) {
   const std::optional<std::int64_t> rows = number_behind(variant, "tile ");
   const std::optional<std::int64_t> columns = number_behind(variant, "x");
-  if (!rows || !columns || variant.find(" streams ") != std::string_view::npos) return std::nullopt;
+  if (!rows || !columns || is_streamed(variant)) return std::nullopt;
   return Tiling{.rows = *rows,
                 .columns = *columns,
                 .parts = number_behind(variant, " cut ").value_or(1),
                 .whole = number_behind(variant, " behind tile ")};
 }
 
+bool is_streamed(std::string_view variant) {
+  return variant.find(" streams ") != std::string_view::npos;
+}
+
 void Tickets::add(double batch, double rows, double columns) {
   const double tiles = std::ceil(rows / static_cast<double>(tiling_.rows)) *
                        std::ceil(columns / static_cast<double>(tiling_.columns));
+  rows_ += batch * rows;
+  columns_ = std::max(columns_, columns);
   tiles_ += static_cast<std::int64_t>(batch * tiles);
   const std::int64_t whole = std::min(tiles_, tiling_.whole.value_or(tiles_));
   bounds_.push_back(whole + (tiles_ - whole) * tiling_.parts);
+}
+
+double Tickets::apart() const {
+  Tickets joined(tiling_, blocks_);
+  joined.add(1, rows_, columns_);
+  return steps(0, panels() - 1) / joined.steps(0, 0);
 }
 
 double Tickets::steps(std::size_t first, std::size_t last) const {

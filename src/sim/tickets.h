@@ -20,6 +20,9 @@ struct Tiling {
 // thread blocks stream K ("tile 16x128 stages 11 streams 128"), and where kernels have no variants.
 [[nodiscard]] std::optional<Tiling> read_tiling(std::string_view variant);
 
+// Whether thread blocks stream K: all rows are one tile, and B is read once.
+[[nodiscard]] bool is_streamed(std::string_view variant);
+
 // The tiles and parts of tiles that a kernel's thread blocks take: block b of B the tickets b,
 // b + B, b + 2 B and so on, in the order of the panels. It holds one whether that has arrived or
 // not, so a panel that comes late delays all tickets behind it that are a multiple of B away.
@@ -31,6 +34,9 @@ class Tickets {
   // The next panel: so many problems of such a size. Requires: positive.
   void add(double batch, double rows, double columns);
 
+  // How many times as long they take as if all rows were one panel. Requires: a panel.
+  [[nodiscard]] double apart() const;
+
   [[nodiscard]] std::size_t panels() const { return bounds_.size() - 1; }
   // How many whole tiles take as long as what one block takes one after the other from the first
   // ticket of panel `first` on, until panel `last` is made. Requires: first <= last, panels.
@@ -39,6 +45,8 @@ class Tickets {
  private:
   Tiling tiling_;
   std::int64_t blocks_;
+  double rows_ = 0;
+  double columns_ = 0;
   std::int64_t tiles_ = 0;
   std::vector<std::int64_t> bounds_ = {0};  // tickets before each panel, and all
 };

@@ -51,7 +51,7 @@ constexpr double kFlops = 2.0 * 32 * 16 * 64;  // of a panel's chunk
 LaunchWork work_of(const Kernel& kernel, const std::vector<TaskPart>& tasks) {
   Processor processor;
   processor.cache_bytes = 1 << 20;
-  return gemm_work({&kernel, 1}, tasks, 0, processor, two_bytes);
+  return gemm_work({&kernel, 1}, tasks, false, processor, two_bytes);
 }
 
 TEST(KernelWork, panels_are_rows_and_chunks_are_depth) {
@@ -83,13 +83,13 @@ TEST(KernelWork, what_exceeds_the_cache_is_read_again_by_what_waits) {
   kernel.arrivals[2].when = launch::SignalId(0);
   kernel.arrivals[3].when = launch::SignalId(1);
   Processor processor;  // without a cache
-  const auto bytes = [&](double few_rows) {
-    return gemm_work({&kernel, 1}, parts(4, kFlops), few_rows, processor, two_bytes).shape.bytes;
+  const auto bytes = [&](bool is_one_tile) {
+    return gemm_work({&kernel, 1}, parts(4, kFlops), is_one_tile, processor, two_bytes).shape.bytes;
   };
   const double b = 2.0 * 16 * 64;
   const double others = 2.0 * (128 * 16 + 128 * 64);
-  EXPECT_EQ(bytes(127), others + 3 * b) << "two panels in step, and two that wait";
-  EXPECT_EQ(bytes(128), others + b) << "one tile";
+  EXPECT_EQ(bytes(false), others + 3 * b) << "two panels in step, and two that wait";
+  EXPECT_EQ(bytes(true), others + b) << "one tile";
 }
 
 TEST(KernelWork, sums_that_go_on_are_read_first) {
@@ -123,12 +123,6 @@ TEST(KernelWork, attention_has_rows_by_panels_and_columns_by_arrivals) {
   EXPECT_EQ(work.shape.columns, 256);
   EXPECT_EQ(work.shape.flops, 40);
   EXPECT_EQ(work.carried, 2.0 * 32 * 8);
-}
-
-TEST(KernelWork, panels_that_leave_are_tiled_apart) {
-  const Kernel kernel = gemm(2, 1, false);
-  EXPECT_EQ(tiles_apart({&kernel, 1}, 128), 2) << "two tiles, where 64 rows together have one";
-  EXPECT_EQ(tiles_apart({&kernel, 1}, 32), 1);
 }
 
 // Two tasks add to one target, and a third makes another.

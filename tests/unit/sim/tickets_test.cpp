@@ -16,6 +16,8 @@ TEST(Tickets, tilings_are_read_from_variants) {
             (Tiling{.rows = 64, .columns = 128, .parts = 3, .whole = 40}));
   EXPECT_EQ(read_tiling("tile 64x64 stages 12 streams 20 by 4"), std::nullopt);
   EXPECT_EQ(read_tiling(""), std::nullopt);
+  EXPECT_TRUE(is_streamed("tile 16x128 stages 11 streams 128"));
+  EXPECT_FALSE(is_streamed("tile 128x256 stages 4"));
 }
 
 TEST(Tickets, one_wave_holds_all_panels) {
@@ -34,6 +36,16 @@ TEST(Tickets, parts_take_a_part_of_a_step) {
   EXPECT_EQ(tickets.steps(0, 2), 1);
   EXPECT_EQ(tickets.steps(0, 3), 1.25);
   EXPECT_EQ(tickets.steps(3, 3), 1) << "behind its first tile comes no other";
+}
+
+// Eight panels of 16 rows are eight rows of tiles, which take two waves where 128 rows take one.
+TEST(Tickets, panels_are_tiles_of_their_own) {
+  Tickets few({.rows = 128, .columns = 128}, 132);
+  for (int panel = 0; panel < 8; ++panel) few.add(1, 16, 4096);
+  EXPECT_EQ(few.apart(), 2);
+  Tickets whole({.rows = 128, .columns = 128}, 132);
+  for (int panel = 0; panel < 8; ++panel) whole.add(1, 128, 4096);
+  EXPECT_EQ(whole.apart(), 1);
 }
 
 // What arrivals of panels and the tiles of each block say is said by the first tickets of panels.
