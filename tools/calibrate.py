@@ -6,8 +6,13 @@
 Reads `h200x8_ceilings.jsonl` (links, launches) and, of `h200x8_peers.jsonl`, the rows of single
 kernels and single collectives. Rows of whole schedules are left for `harpe validate`. From machines
 that `harpe profile` made of fewer such GPUs (bench/h200x4/h200x4.machine,
-bench/h200x2/h200x2.machine, bench/h200x1/h200x1.machine) come collectives and products of few rows,
-by Harpe and by libraries; of the same figure in several the last one counts.
+bench/h200x2/h200x2.machine, bench/h200x1/h200x1.machine: most GPUs first, the latest last) come
+
+- of the first, how our own copies and signals between GPUs start: our executor makes them;
+- of the last alone, products by our own kernels, as they are now: earlier ones timed older kernels;
+- of all, collectives, and products of few rows by libraries; of the same figure in several the last
+  one counts.
+
 Errors of predictions are added after that:
 
     harpe validate --measured bench/h200x4 --machine FILE -o FILE
@@ -44,19 +49,6 @@ def source(note, origin="measured"):
     return f'from {origin} "{note}"'
 
 
-def fit_line(points):
-    """(start, bandwidth in GB/s) of `start + bytes / bandwidth` with the least relative error."""
-    best = None
-    for step in range(0, 200):
-        start = step / 10
-        slope = sum((us - start) * size / us**2 for size, us in points) / sum(
-            (size / us) ** 2 for size, us in points)
-        error = sum(((start + slope * size) / us - 1) ** 2 for size, us in points)
-        if slope > 0 and (best is None or error < best[0]):
-            best = (error, start, 1e-3 / slope)
-    return best[1], round(best[2], 1)
-
-
 def matmul_model(shape, peak, half_depth, start):
     _, rows, columns, depth = shape
     tiles = math.ceil(rows / 128) * math.ceil(columns / 128)
@@ -75,22 +67,11 @@ def fit(samples, model, candidates):
     return min(candidates, key=error)
 
 
-def transports(ceilings):
-    ring = [(row["ce_ring_bytes"], row["us"]) for row in ceilings if "ce_ring_bytes" in row]
-    (few, few_us), (many, many_us) = ring[-2:]
-    bandwidth = round((many - few) / (many_us - few_us) * 1e-3, 1)
-    # Alone a copy starts in about 6 us, one after another in 3.7: between them.
-    spread = min(row["us"] for row in ceilings if "ce_a2a_bytes_total" in row) / 7
-    start = round((fit_line(ring)[0] + spread) / 2, 1)
-    push = [(row["sm_push_ring_bytes"], row["us"]) for row in ceilings
-            if row.get("sm_push_ring_bytes") and row["ctas"] == 8]
-    sm_start, sm_bandwidth = fit_line(push)
-    yield (f"transport ce at nvlink start={time(start)} bandwidth={bandwidth:g}gbs "
-           + source(f"copies to the neighbour and to all, {NOTE}"))
-    yield (f"transport sm at nvlink start={time(sm_start)} bandwidth={sm_bandwidth:g}gbs sms=8 "
-           "converting=185gbs " + source(f"push by 8 blocks, {NOTE}; converting as on 4 x H200"))
-    yield (f"transport tma at nvlink start={time(sm_start)} bandwidth={sm_bandwidth:g}gbs sms=16 "
-           + source("as sm; about 15 SMs fill a link with bulk copies", "assumed"))
+def own_copies(profile):
+    """Lines of transports that our executor moves by, and the latency of its signals."""
+    text = profile.read_text(encoding="utf-8")
+    lines = re.findall(r"^  (transport (?:ce|sm|tma) at nvlink .*)$", text, re.MULTILINE)
+    return lines, re.search(r"level nvlink .* latency=(\S+) from measured (.*)", text).groups()
 
 
 def collectives(peers):
@@ -191,13 +172,14 @@ def rates(peers):
             extents = " ".join(f"{name}={extent}" for name, extent in zip(
                 ("batch", "rows", "columns", "depth"), sample["shape"]) if extent != 1)
             causal = " causal" if sample["causal"] else ""
-            lines.append(f"sample {leaf} bf16{causal} {extents} flops={sample['flops']} "
+            by = " by library" if leaf == "matmul" else ""  # our own were profiled
+            lines.append(f"sample {leaf} bf16{causal}{by} {extents} flops={sample['flops']} "
                          f"bytes={size(sample['bytes'])} time={time(sample['us'])} "
                          + source(f"{library}, {NOTE}"))
     return lines
 
 
-MOST_ROWS = 256  # of products that are taken from profiles
+MOST_ROWS = 256  # of products by libraries that are taken from profiles
 
 
 def line_of(words, profile):
@@ -224,7 +206,11 @@ def profiled_products(paths):
                 continue
             rows, columns, depth = (int((re.search(name + r"=(\d+)", line) or [0, 1])[1])
                                     for name in ("rows", "columns", "depth"))
-            if rows <= MOST_ROWS and (columns, depth) != (rows, rows):
+            if " by library" in line:
+                is_taken = rows <= MOST_ROWS
+            else:
+                is_taken = path == paths[-1]
+            if is_taken and (columns, depth) != (rows, rows):
                 yield line_of(line.strip(), found.group(1))
 
 
@@ -239,6 +225,7 @@ def main():
     ceilings = read(folder / "h200x8_ceilings.jsonl")
     peers = read(folder / "h200x8_peers.jsonl")
     one = {key: value for row in ceilings for key, value in row.items()}
+    copies, (latency, note) = own_copies(profiles[0])
     port = max(row["GBs"] for row in ceilings if "ce_uni_bytes" in row)
     lines = ['about "one host of 8 NVIDIA H200, NVLink 4 through NVSwitch"',
              "processor h200 sms=132 memory=134gib bandwidth=4800gbs cache=50mib "
@@ -248,9 +235,9 @@ def main():
              + source(f"data sheet; issue and event measured, {NOTE}; execution_start on 4 x H200; "
                       "start assumed", "published"),
              f"level nvlink switch size=8 bandwidth={port:g}gbs "
-             f"latency={time(one['signal_oneway_us'])} "
-             + source(f"copy engine of one pair, flag one way, {NOTE}")]
-    lines += list(transports(ceilings)) + list(collectives(peers))
+             f"latency={latency} "
+             + source(f"copy engine of one pair, {NOTE}; latency: {note.strip(chr(34))}")]
+    lines += copies + list(collectives(peers))
     lines += once(profiled_collectives(profiles)) + rates(peers)
     lines += once(profiled_products(profiles))
     print("machine h200x8 {\n  " + "\n  ".join(lines) + "\n}")

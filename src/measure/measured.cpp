@@ -66,6 +66,7 @@ void add_case(std::vector<MeasuredCase>& cases, const Row& row, const Column& co
   one.request.schedule = column.schedule;
   one.microseconds = *time;
   one.counts = column.counts;
+  one.by_libraries = true;
   cases.push_back(std::move(one));
 }
 

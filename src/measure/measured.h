@@ -18,6 +18,7 @@ struct MeasuredCase {
   double microseconds = 0;
   std::string processor = {};  // that took it, where the file says
   CollectiveEngine collectives = CollectiveEngine::Pull;
+  bool by_libraries = false;    // their kernels for the leaves that they can do
   bool has_partials16 = false;  // its launch plan kept partial states in 16 bits where it may
   bool counts = true;           // towards the statistics; others are only shown
 };

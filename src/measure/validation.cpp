@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 
 #include "compile/certify.h"
 #include "compile/launches.h"
+#include "compile/library_leaves.h"
+#include "ir/text.h"
 #include "sim/simulate.h"
 
 namespace harpe {
@@ -52,6 +55,16 @@ std::vector<Agreement> agreements_of(const std::vector<Prediction>& predictions)
   return out;
 }
 
+Checked<Plan> plan_of(Session& session, const MeasuredCase& one) {
+  HP_TRY(Plan plan, session.plan(one.request));
+  if (!one.by_libraries) return plan;
+  const std::optional<LibraryLeaves> leaves = use_library_leaves(plan);
+  if (!leaves) return plan;
+  Request request = one.request;
+  request.schedule_text = print(leaves->form);
+  return session.plan(request);
+}
+
 }  // namespace
 
 std::vector<PredictionError> errors_of(const Validation& validation, const std::string& note) {
@@ -84,7 +97,7 @@ Checked<Validation> validate(Session& session, const std::string& folder, const 
   Validation out;
   for (const MeasuredCase& one : cases) {
     if (options.progress) options.progress("predicting " + one.family + " " + one.label);
-    HP_TRY(const Plan plan, session.plan(one.request));
+    HP_TRY(const Plan plan, plan_of(session, one));
     HP_REQUIRE_OK(certify(plan, level_for(plan)));
     HP_REQUIRE_OK(check_fits(plan, machine));
     launch::LaunchPlan launches;

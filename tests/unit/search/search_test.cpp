@@ -73,7 +73,8 @@ TEST(Search, keeps_to_the_memory_limit) {
   const SearchResult limited = expect_result(*one, options);
   for (const Evaluated& each : limited.top) EXPECT_LE(each.memory_bytes, *options.memory_limit);
   for (const Evaluated& each : limited.front) EXPECT_LE(each.memory_bytes, *options.memory_limit);
-  EXPECT_GE(time_of(limited), time_of(free));
+  // What is not about 0.1 % faster than the best known is pruned.
+  EXPECT_GE(time_of(limited), 0.998 * time_of(free));
 }
 
 TEST(Search, names_the_nearest_where_nothing_fits) {
