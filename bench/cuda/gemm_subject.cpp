@@ -69,7 +69,8 @@ class GemmSubject final : public Subject {
     const int blocks = blocks_at_once(gpu, config);
     for (std::size_t made = 0; made < orders; ++made) {
       // As if for fewer blocks than there are, tiles are cut elsewhere.
-      const int cut_for = draw.coin() ? blocks : static_cast<int>(draw.between(2, blocks));
+      const int cut_for =
+          draw.coin() ? blocks : static_cast<int>(draw.between(spec.copy_blocks + 4, blocks));
       cuda::GemmChoice choice = cuda::cut_gemm(spec, config, cut_for);
       if (config.few_rows) {
         choice.stream_blocks = stream_blocks;
