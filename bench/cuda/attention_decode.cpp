@@ -39,8 +39,7 @@ AttentionCase one_query(std::int64_t batch, std::int64_t keys, std::int64_t kv_h
 // The share of keys that a block has is a matter of chance too.
 AttentionCase draw_case(Draw& draw, const device::DecodeConfig& config) {
   const std::int64_t most = draw.coin() ? 300 : 5000;
-  const std::int64_t group =
-      draw.between(config.columns <= 8 ? 1 : config.columns / 2 + 1, config.columns);
+  const std::int64_t group = draw.between(1, config.columns);
   AttentionCase made = one_query(draw.between(1, draw.coin() ? 33 : 4), draw.between(1, most),
                                  draw.between(1, 8), group, config.head_dim);
   made.in = config.element;

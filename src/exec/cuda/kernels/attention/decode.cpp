@@ -14,19 +14,13 @@ namespace {
 using device::DecodeArgs;
 using device::DecodeConfig;
 
-constexpr std::int64_t kMostColumns = 32;
+constexpr int kColumns = 8;  // more would spill registers
 constexpr std::int64_t kLeastBoxRows = 8;  // of a swizzled box
 constexpr int kBoxColumns = 64;            // 16-bit values
 constexpr const char* kShares = "keys in ";
 constexpr const char* kOfShares = " shares";
 
 std::int64_t group_of(const AttentionSpec& spec) { return spec.heads / spec.kv_heads; }
-
-// Queries that share keys, rounded up to what products have.
-int columns_of(const AttentionSpec& spec) {
-  const std::int64_t columns = group_of(spec) * spec.panels.front().rows;
-  return columns <= 8 ? 8 : (columns <= 16 ? 16 : 32);
-}
 
 // Keys that a batch entry may have.
 std::int64_t most_keys(const AttentionSpec& spec) {
@@ -99,7 +93,7 @@ bool can_decode(const AttentionSpec& spec) {
   const bool alike = (chunk.keys.strides.batch == 0) == (chunk.values.strides.batch == 0);
   return spec.engine == LeafEngine::Own && !spec.carried && !is_masked && !waits &&
          panel.done == 0 && spec.copies.empty() && heads && alike &&
-         group_of(spec) * panel.rows <= kMostColumns &&
+         group_of(spec) * panel.rows <= kColumns &&
          (!spec.tables || have_tables(*spec.tables, chunk.rows));
 }
 
@@ -108,7 +102,7 @@ DecodeConfig decode_config(const AttentionSpec& spec) {
   config.element = spec.element;
   config.output = spec.to_state ? device::Element::F32 : spec.element;
   config.head_dim = static_cast<int>(spec.query_dim);
-  config.columns = columns_of(spec);
+  config.columns = kColumns;
   while (!valid(config)) --config.slots;
   return config;
 }

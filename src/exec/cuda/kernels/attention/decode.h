@@ -12,7 +12,7 @@ namespace harpe::cuda {
 
 // What the kernel for few queries of long keys asks of a spec (device/decode.cuh): one panel and
 // one chunk, without a mask by positions, waits or `carried`; heads of 64 or 128, values of as
-// many; up to 32 queries of all heads that share keys; pages of a multiple of 8 keys.
+// many; up to 8 queries of all heads that share keys; pages of a multiple of 8 keys.
 [[nodiscard]] bool can_decode(const AttentionSpec& spec);
 
 // How many shares for so many blocks: as many as end soonest by a model of reading keys and joining

@@ -39,14 +39,11 @@ std::string source_of(const DecodeConfig& config) {
 std::vector<DecodeConfig> make_decode_configs() {
   std::vector<DecodeConfig> configs;
   for (const int head_dim : {128, 64}) {
-    for (const int columns : {8, 16, 32}) {
-      for (const Element element : {Element::BF16, Element::F16}) {
-        for (const Element output : {element, Element::F32}) {
-          DecodeConfig config{
-              .element = element, .output = output, .head_dim = head_dim, .columns = columns};
-          while (!valid(config)) --config.slots;
-          configs.push_back(config);
-        }
+    for (const Element element : {Element::BF16, Element::F16}) {
+      for (const Element output : {element, Element::F32}) {
+        DecodeConfig config{.element = element, .output = output, .head_dim = head_dim};
+        while (!valid(config)) --config.slots;
+        configs.push_back(config);
       }
     }
   }
