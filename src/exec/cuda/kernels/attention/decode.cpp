@@ -14,7 +14,7 @@ namespace {
 using device::DecodeArgs;
 using device::DecodeConfig;
 
-constexpr int kColumns = 8;  // more would spill registers
+constexpr int kColumns = 8;                // more would spill registers
 constexpr std::int64_t kLeastBoxRows = 8;  // of a swizzled box
 constexpr int kBoxColumns = 64;            // 16-bit values
 constexpr const char* kShares = "keys in ";
