@@ -37,7 +37,7 @@ list(FILTER kernels EXCLUDE REGEX "/prepare[^/]*$")
 list(FILTER prepared_kernels INCLUDE REGEX "/prepare[^/]*$")
 set(plain_data src/exec/cuda/runtime/tensor_map_spec.cpp src/exec/cuda/signals/signal_variants.cpp)
 target_sources(harpe_exec_cuda_target PRIVATE ${kernels} ${plain_data})
-set_target_properties(harpe_exec_cuda_target PROPERTIES UNITY_BUILD_BATCH_SIZE 12)
+set_target_properties(harpe_exec_cuda_target PROPERTIES UNITY_BUILD_BATCH_SIZE 15)
 
 if(HARPE_CUDA_FOUND)
   harpe_module(exec/cuda/runtime transport support)

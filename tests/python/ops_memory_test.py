@@ -38,7 +38,7 @@ def choose(**schedules):
 def train_block():
     """The Llama block, forward and backward: its tensors are PyTorch's own, and none is copied."""
     group, sizes = make_group(), Sizes()
-    choose(ag_gemm="push")
+    choose(ag_gemm="push", gemm_rs="push")
     own = {name: (w if DIVIDED[name] is None else cut(w, DIVIDED[name])).requires_grad_()
            for name, w in draw_weights(sizes).items()}
     x = torch.randn(sizes.batch, sizes.seq // group.size(), sizes.hidden)
