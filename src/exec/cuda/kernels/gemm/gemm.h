@@ -119,7 +119,7 @@ struct GemmChoice {
 [[nodiscard]] bool has_addends(const GemmSpec& spec);
 // Whether some are added to a panel's own sums.
 [[nodiscard]] bool adds_to_sums(const GemmSpec& spec);
-// Panels that have rows of A; those that take theirs are behind.
+// How many panels have rows of A of their own. Panels that take the rows of another follow them.
 [[nodiscard]] int row_panels(const GemmSpec& spec);
 [[nodiscard]] bool has_groups(const GemmSpec& spec);
 // Whether somebody waits for the panel to be stored.

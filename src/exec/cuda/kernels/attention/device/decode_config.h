@@ -9,7 +9,7 @@ struct DecodeConfig {
   Element element = Element::BF16;
   Element output = Element::BF16;  // F32: the state that a later kernel carries on
   int head_dim = 128;              // of queries, keys and values: 64 or 128
-  int columns = 8;                 // queries of a key head at most: 8, 16 or 32
+  int columns = 8;                 // queries of a key head at most
   int slots = 6;                   // of tiles of keys or values on their way
 
   friend HP_SHARED_CODE bool operator==(const DecodeConfig&, const DecodeConfig&) = default;
@@ -46,8 +46,7 @@ HP_SHARED_CODE int state_floats(int head_dim, int columns) {
 
 HP_SHARED_CODE bool valid(const DecodeConfig& config) {
   const bool heads = config.head_dim == 64 || config.head_dim == 128;
-  const bool columns = config.columns == 8 || config.columns == 16 || config.columns == 32;
-  return heads && columns && config.slots >= 2 && config.slots <= 6 &&
+  return heads && config.columns == 8 && config.slots >= 2 && config.slots <= 6 &&
          shared_bytes(config) <= kSharedMemoryLimit && config.element != Element::F32 &&
          (config.output == config.element || config.output == Element::F32);
 }

@@ -126,9 +126,9 @@ class DecodeFinish {
   // With heads of 64 the second warpgroup's sums are in the first's once they are added.
   [[nodiscard]] HP_DEVICE bool has_sums() const { return place_.thread < kThreads; }
 
-  // Sums of weights are of each warp's keys; with heads of 64 those of values are of each
-  // warpgroup's. These pass through memory of weights, which nobody multiplies by any more once all
-  // have come to the first barrier.
+  // Each warp has summed the weights of its keys; with heads of 64 each warpgroup has summed the
+  // values of its own keys. The latter pass through the memory of the weights, which no warp reads
+  // behind the first barrier.
   HP_DEVICE void add_warps(State& state) const {
 #pragma unroll
     for (int i = 0; i < kOwn; ++i) {
