@@ -2,19 +2,18 @@
 
 #include "exec/cuda/device/fast_math.cuh"
 #include "exec/cuda/device/fences.cuh"
+#include "exec/cuda/device/parts.cuh"
 #include "exec/cuda/device/wgmma.cuh"
 #include "exec/cuda/kernels/attention/device/decode_shared.cuh"
 
 // The end of a piece: its state is the result where the block had all keys of the pair. Else the
 // block with the last part of a pair joins all of them, in their order: the same bits every time.
 // The others leave it their states in memory, and no flag beside them: each value is its own. That
-// memory holds kAbsentState wherever nothing is, which no value is; who joins waits until all
-// values are others, and puts kAbsentState back for the next launch. A block leaves at most one
+// memory holds kAbsent wherever nothing is, which no value is; who joins waits until all
+// values are others, and puts kAbsent back for the next launch. A block leaves at most one
 // state, of its first piece, and joins at most one pair, behind all other work: it waits for lower
 // blocks alone, which the GPU dispatches before and which wait for nothing before that.
 namespace harpe::device {
-
-inline constexpr std::uint32_t kAbsentState = 0xffffffffU;  // a NaN
 
 HP_DEVICE float decode_nothing() { return __int_as_float(static_cast<int>(0xFF800000)); }
 
@@ -61,16 +60,9 @@ HP_DEVICE float sum_of_rows(float value) {
   return value;
 }
 
-HP_DEVICE std::uint32_t bits_of_state(float value) {
-  const std::uint32_t bits = __float_as_uint(value);
-  return bits == kAbsentState ? kAbsentState - 1 : bits;  // another NaN stays one
-}
-
 HP_DEVICE void store_state(float4* to, const float4& state) {
-  asm volatile("st.relaxed.gpu.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to),
-               "r"(bits_of_state(state.x)), "r"(bits_of_state(state.y)),
-               "r"(bits_of_state(state.z)), "r"(bits_of_state(state.w))
-               : "memory");
+  store_part(reinterpret_cast<uint4*>(to), present(state.x), present(state.y), present(state.z),
+             present(state.w));
 }
 
 HP_DEVICE float4 load_state(const float4* from) {
@@ -82,9 +74,9 @@ HP_DEVICE float4 load_state(const float4* from) {
   return state;
 }
 
-HP_DEVICE bool is_absent_state(const float4& state) {
-  return __float_as_uint(state.x) == kAbsentState || __float_as_uint(state.y) == kAbsentState ||
-         __float_as_uint(state.z) == kAbsentState || __float_as_uint(state.w) == kAbsentState;
+HP_DEVICE bool is_absent(const float4& state) {
+  return __float_as_uint(state.x) == kAbsent || __float_as_uint(state.y) == kAbsent ||
+         __float_as_uint(state.z) == kAbsent || __float_as_uint(state.w) == kAbsent;
 }
 
 // All threads that multiply.
@@ -251,7 +243,7 @@ class DecodeFinish {
 #pragma unroll
         for (int at = 0; at < kAhead; ++at) {
           if (at >= count) continue;
-          absent = absent || is_absent_state(sums[at]) || is_absent_state(columns[at]);
+          absent = absent || is_absent(sums[at]) || is_absent(columns[at]);
         }
       }
 #pragma unroll
@@ -288,7 +280,7 @@ class DecodeFinish {
   }
 
   HP_DEVICE static void clear(float4* at) {
-    const float absent = __uint_as_float(kAbsentState);
+    const float absent = __uint_as_float(kAbsent);
     *at = {absent, absent, absent, absent};
   }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "exec/cuda/device/numbers.cuh"
+#include "exec/cuda/device/parts.cuh"
 #include "exec/cuda/device/wait.cuh"
 #include "exec/cuda/device/wgmma.cuh"
 #include "exec/cuda/kernels/gemm/device/few_rows_order.h"
@@ -14,8 +15,6 @@
 // launch. Values are exchanged at the scope of the GPU, each for itself, and nothing else hangs on
 // their order.
 namespace harpe::device {
-
-inline constexpr std::uint32_t kAbsent = 0xffffffffU;  // a NaN
 
 // What is needed of panels to store them, in shared memory from the start: arguments that are read
 // for the first time behind a long stream come from memory.
@@ -115,32 +114,6 @@ class Exchange {
   int shares_;
   std::uint32_t phase_ = 0;
 };
-
-HP_DEVICE void store_part(uint4* to, std::uint32_t a, std::uint32_t b, std::uint32_t c,
-                          std::uint32_t d) {
-  asm volatile("st.relaxed.gpu.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(a), "r"(b),
-               "r"(c), "r"(d)
-               : "memory");
-}
-
-HP_DEVICE uint4 load_part(const uint4* from) {
-  uint4 part;
-  asm volatile("ld.relaxed.gpu.global.v4.u32 {%0, %1, %2, %3}, [%4];"
-               : "=r"(part.x), "=r"(part.y), "=r"(part.z), "=r"(part.w)
-               : "l"(from)
-               : "memory");
-  return part;
-}
-
-HP_DEVICE bool is_absent(const uint4& part) {
-  return part.x == kAbsent || part.y == kAbsent || part.z == kAbsent || part.w == kAbsent;
-}
-
-// Another NaN stays one.
-HP_DEVICE std::uint32_t present(float value) {
-  const std::uint32_t bits = __float_as_uint(value);
-  return bits == kAbsent ? kAbsent - 1 : bits;
-}
 
 // Rows [kFirst, …) of the accumulators into shared memory, a row of C after the other: thread t
 // holds columns t / 4 and t / 4 + 8 of its warp's sixteen, rows 8 j + 2 (t % 4) and the next.
