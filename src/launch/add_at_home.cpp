@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "launch/passes.h"
@@ -11,16 +12,26 @@ namespace {
 // A total of partial states: sources in the plan's order, and where it goes.
 struct Total {
   struct Source {
-    LaidRef ref;
+    std::vector<LaidRef> parts;          // of the state: one, or o and lse
     std::optional<std::int32_t> signal;  // that says it has arrived; none where no single one does
+
+    // Where the source has what the places have of another; none where it lacks any of it.
+    [[nodiscard]] std::optional<std::vector<Place>> find(const std::vector<Place>& places) const {
+      if (places.size() != parts.size()) return std::nullopt;
+      std::vector<Place> found;
+      for (std::size_t i = 0; i < parts.size(); ++i) {
+        if (parts[i].find(places[i].span) == nullptr) return std::nullopt;
+        found.push_back({.alloc = parts[i].alloc, .span = places[i].span});
+      }
+      return found;
+    }
   };
   std::vector<Source> sources;
-  std::int64_t elements = 0;
+  std::int64_t elements = 0;  // of the state's first part
 
-  [[nodiscard]] bool has(const Place& place) const {
-    return std::ranges::any_of(sources, [&](const Source& source) {
-      return source.ref.alloc == place.alloc && source.ref.find(place.span) != nullptr;
-    });
+  [[nodiscard]] bool has(const std::vector<Place>& places) const {
+    return std::ranges::any_of(sources,
+                               [&](const Source& source) { return source.find(places) == places; });
   }
 };
 
@@ -34,23 +45,32 @@ class HomeAdder {
     if (!next || !is_total(*next)) return;
     const Total total = total_of(*next);
     Kernel kernel = step.launch.kernels[0];
-    const Kernel& own = step.launch.kernels.back();  // what stays, else all that is sent
     std::set<std::int32_t> awaited;
     std::int64_t left = total.elements;
-    const auto offset = static_cast<std::int32_t>(kernel.arrivals.size());
-    for (Panel panel : own.panels) {
-      const std::optional<DType> operands = draft_.operand_type(own, panel);
-      if (!step.has_staying) {
-        if (!total.has(panel.stores.front())) continue;
+    const auto add_to = [&](const Kernel& of, Panel& panel) {
+      const std::optional<DType> operands = draft_.operand_type(of, panel);
+      if (step.staying == Staying::None) {
         panel = {.stores = panel.stores};  // what was stored here, and nothing that it makes anew
       }
       left -= count_elements(panel.stores.front().span);
-      if (!take(*next, total, operands, panel, awaited)) return;
-      for (std::int32_t& met : panel.meets) met += offset;
-      kernel.panels.push_back(std::move(panel));
-    }
-    if (step.has_staying) {
-      kernel.arrivals.insert(kernel.arrivals.end(), own.arrivals.begin(), own.arrivals.end());
+      return take(*next, total, operands, panel, awaited);
+    };
+    if (step.staying == Staying::Inside) {
+      for (Panel& panel : kernel.panels) {
+        if (total.has(panel.stores) && !add_to(kernel, panel)) return;
+      }
+    } else {
+      const Kernel& own = step.launch.kernels.back();  // what stays, else all that is sent
+      const auto offset = static_cast<std::int32_t>(kernel.arrivals.size());
+      for (Panel panel : own.panels) {
+        if (step.staying == Staying::None && !total.has(panel.stores)) continue;
+        if (!add_to(own, panel)) return;
+        for (std::int32_t& met : panel.meets) met += offset;
+        kernel.panels.push_back(std::move(panel));
+      }
+      if (step.staying == Staying::Apart) {
+        kernel.arrivals.insert(kernel.arrivals.end(), own.arrivals.begin(), own.arrivals.end());
+      }
     }
     const std::vector<std::int32_t>& waits = draft_.wiring_of(*next).waits;
     const auto others = std::ranges::count_if(
@@ -64,7 +84,7 @@ class HomeAdder {
                            static_cast<std::int64_t>(kernel.arrivals.size()));
     }
     step.launch.kernels = {std::move(kernel)};
-    step.has_staying = false;
+    step.staying = Staying::None;
     draft_.join(at, draft_.step_at[next->index()]);
     draft_.applied(*next);
   }
@@ -72,7 +92,9 @@ class HomeAdder {
  private:
   [[nodiscard]] bool is_total(TaskId finalise) {
     const Task& task = draft_.task(finalise);
-    if (task.kind != TaskKind::Finalise || task.writes.size() != 1) return false;
+    if (task.kind != TaskKind::Finalise || task.reads.size() % task.writes.size() != 0) {
+      return false;
+    }
     if (draft_.target.shares_gpus) {
       draft_.refuse(finalise, Reason::SharedGpus);
       return false;
@@ -85,21 +107,27 @@ class HomeAdder {
   [[nodiscard]] Total total_of(TaskId finalise) {
     const Task& task = draft_.task(finalise);
     Total total{.sources = {}, .elements = draft_.layouts.of(task.writes.front()).elements()};
-    for (const Ref& ref : task.reads) {
-      total.sources.push_back({.ref = draft_.layouts.of(ref), .signal = signal_of(finalise, ref)});
+    const std::size_t parts = task.writes.size();
+    for (std::size_t first = 0; first < task.reads.size(); first += parts) {
+      const std::span<const Ref> state = std::span(task.reads).subspan(first, parts);
+      Total::Source& source = total.sources.emplace_back();
+      for (const Ref& ref : state) source.parts.push_back(draft_.layouts.of(ref));
+      source.signal = signal_of(finalise, state);
     }
     return total;
   }
 
   // The signal of the total's that says the source has arrived; none where several say so.
-  [[nodiscard]] std::optional<std::int32_t> signal_of(TaskId finalise, const Ref& ref) const {
+  [[nodiscard]] std::optional<std::int32_t> signal_of(TaskId finalise,
+                                                      std::span<const Ref> state) const {
     const auto& page = draft_.wiring.pages[rank_of(draft_.plan, finalise).index()];
     std::optional<std::int32_t> found;
     for (const std::int32_t signal : draft_.wiring_of(finalise).waits) {
       const sync::PageSignal& what = page[static_cast<std::size_t>(signal)];
       const bool fills = std::ranges::any_of(what.producers, [&](TaskId from) {
-        return std::ranges::any_of(draft_.task(from).writes,
-                                   [&](const Ref& to) { return meet(to, ref); });
+        return std::ranges::any_of(draft_.task(from).writes, [&](const Ref& to) {
+          return std::ranges::any_of(state, [&](const Ref& ref) { return meet(to, ref); });
+        });
       });
       if (!fills) continue;
       if (found) return std::nullopt;
@@ -112,33 +140,37 @@ class HomeAdder {
   // nothing its own is an addend too, in its place.
   [[nodiscard]] bool take(TaskId finalise, const Total& total, std::optional<DType> operands,
                           Panel& panel, std::set<std::int32_t>& awaited) {
-    const Place own = panel.stores.front();
+    const std::vector<Place> own = panel.stores;
     if (!total.has(own)) return refused(finalise, Reason::NotWhole);
     const RankId rank = rank_of(draft_.plan, finalise);
+    const std::optional<DType> added = own.size() == 1 ? operands : panel.dtype;
     for (std::size_t i = 0; i < total.sources.size(); ++i) {
       const Total::Source& source = total.sources[i];
-      if (source.ref.find(own.span) == nullptr) return refused(finalise, Reason::NotWhole);
-      if (source.ref.alloc == own.alloc) {
+      std::optional<std::vector<Place>> places = source.find(own);
+      if (!places) return refused(finalise, Reason::NotWhole);
+      if (places == own) {
         if (panel.meets.empty()) panel.addends.push_back({.reads = own, .when = {}});
         continue;
       }
-      if (draft_.dtype_of(source.ref.alloc) != operands)
-        return refused(finalise, Reason::OtherType);
+      const auto is_other = [&](const Place& place) {
+        return draft_.dtype_of(place.alloc) != added;
+      };
+      if (std::ranges::any_of(*places, is_other)) return refused(finalise, Reason::OtherType);
       if (!source.signal) {
         draft_.refuse(finalise, Reason::UnknownAddend, finalise.value,
                       static_cast<std::int64_t>(i));
         return false;
       }
       awaited.insert(*source.signal);
-      panel.addends.push_back({.reads = {.alloc = source.ref.alloc, .span = own.span},
-                               .when = draft_.signal_id(rank, *source.signal)});
+      panel.addends.push_back(
+          {.reads = *std::move(places), .when = draft_.signal_id(rank, *source.signal)});
     }
-    const AllocId home = draft_.task(finalise).writes.front().alloc;
-    panel.dtype = draft_.dtype_of(home);
+    const std::vector<Ref>& homes = draft_.task(finalise).writes;
+    panel.dtype = draft_.dtype_of(homes.front().alloc);
     if (panel.dtype != operands && panel.dtype != DType::F32) {
       return refused(finalise, Reason::OtherType);
     }
-    panel.stores = {{.alloc = home, .span = own.span}};
+    for (std::size_t i = 0; i < homes.size(); ++i) panel.stores[i].alloc = homes[i].alloc;
     return true;
   }
 

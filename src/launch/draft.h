@@ -29,12 +29,16 @@ struct Decision {
 };
 [[nodiscard]] std::string print(const Decision& decision);
 
+// Of a launch that stores at peers: all its panels do; others are a second kernel's, until they
+// are added up with what has arrived; or all are one kernel's.
+enum class Staying : std::uint8_t { None, Apart, Inside };
+
 // A launch under way. `after` and `begun` name steps.
 struct Step {
   Launch launch;
   bool waits_inside = false;         // for its members' signals
   bool stores_at_peers = false;      // its first kernel has the panels that are sent
-  bool has_staying = false;          // its second kernel has the panels that are not
+  Staying staying = Staying::None;   // where its panels are that are not sent
   bool is_joined = false;            // to another, which does its tasks
   std::vector<TaskId> waiting = {};  // of its tasks, those that wait for something inside
 };

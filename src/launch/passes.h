@@ -32,14 +32,16 @@ void read_in_place(Draft& draft);
 // Order: each chunk raises its signal once it has arrived. Data, rounding: as they are.
 void fuse_copies(Draft& draft);
 
-// GEMMs store partial sums where copies right behind them would take them.
+// GEMMs store partial sums, and attention of few queries states, where copies right behind them
+// would take them. Panels are cut along one axis where copies take parts of them (cut_panels.h).
 // Precondition: copies by `sm` that wait for beginnings alone, raise one signal at most and are
-// sole readers, one or together; whole panels, in the operands' type. Order: a panel's signal is
-// raised once it is stored; the copies' waits move before the launch; panels behind the last that
-// stays come first. Data: the partial sums are not stored here. Rounding: one, as the copy's.
+// sole readers, one or together; sums in the operands' type, states as they are. Order: a panel's
+// signal is raised once it is stored; the copies' waits move before the launch; panels behind the
+// last that stays come first. Data: what is sent is not stored here. Rounding: one, as the copy's.
 void store_at_peers(Draft& draft);
 
-// The panels that stay take what others have stored here as addends, and are stored at home. Where
+// The panels that stay take what others have stored here as addends, a sum or the parts of a state,
+// and are stored at home. Where
 // none stays, since all of it is sent and a copy left here, a panel adds up what lies here.
 // Precondition: the total is right behind; every signal that it waits for is an addend's; GPUs are
 // not shared.

@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
+#include "launch/cut_panels.h"
 #include "launch/join.h"
 #include "launch/passes.h"
 #include "plan/refs.h"
@@ -40,26 +42,32 @@ class PeerStorer {
     if (step.launch.kernels.size() != 1 || step.launch.kernels.front().panels.empty()) return;
     const std::vector<TaskId> copies = copies_behind(step.launch.does.back());
     if (copies.empty()) return;
-    Kernel leaving;
-    Kernel staying;
-    if (!split(copies, step.launch.kernels.front(), leaving, staying)) return;
+    Parts parts;
+    if (!split(copies, step.launch.kernels.front(), parts)) return;
     Launch proposed = proposal(step.launch);
     proposed.does.insert(proposed.does.end(), copies.begin(), copies.end());
-    const bool has_staying = !staying.panels.empty();
-    if (!draft_.offers.choose(proposed, leaving) ||
-        (has_staying && !draft_.offers.choose(proposed, staying))) {
+    const auto can_do = [&](Kernel& kernel) {
+      return draft_.offers.choose(proposed, kernel).has_value();
+    };
+    if (!std::ranges::all_of(parts.kernels, can_do)) {
+      const Kernel& first = parts.kernels.front();
       return draft_.refuse(proposed.does.front(), Reason::NoKernel,
-                           static_cast<std::int64_t>(leaving.panels.size()),
-                           static_cast<std::int64_t>(leaving.arrivals.size()));
+                           static_cast<std::int64_t>(first.panels.size()),
+                           static_cast<std::int64_t>(first.arrivals.size()));
     }
-    step.launch.kernels = {std::move(leaving)};
-    if (has_staying) step.launch.kernels.push_back(std::move(staying));
-    step.has_staying = has_staying;
+    step.launch.kernels = std::move(parts.kernels);
+    step.staying = parts.staying;
     step.stores_at_peers = true;
     accept(at, copies);
   }
 
  private:
+  // What takes a kernel's place.
+  struct Parts {
+    std::vector<Kernel> kernels;  // the first has the panels that are sent
+    Staying staying = Staying::None;
+  };
+
   [[nodiscard]] std::vector<TaskId> copies_behind(TaskId last) {
     std::vector<TaskId> copies;
     for (auto next = draft_.next(last); next && can_leave(*next); next = draft_.next(*next)) {
@@ -113,9 +121,32 @@ class PeerStorer {
     return transfer;
   }
 
-  // Whether `leaving` stores what all the copies move, and `staying` the rest.
-  [[nodiscard]] bool split(const std::vector<TaskId>& copies, const Kernel& kernel, Kernel& leaving,
-                           Kernel& staying) {
+  // The panels, cut where transfers begin or end.
+  [[nodiscard]] std::optional<std::vector<Panel>> cut(const std::vector<Panel>& panels,
+                                                      const std::vector<Transfer>& transfers) {
+    std::vector<Panel> parts;
+    for (const Panel& panel : panels) {
+      std::vector<Span> boxes;
+      for (const Transfer& transfer : transfers) {
+        for (const Transfer::Move& move : transfer.moves) {
+          if (panel.stores.empty() || move.from.alloc != panel.stores.front().alloc) continue;
+          std::ranges::move(move.from.spans(), std::back_inserter(boxes));
+        }
+      }
+      if (boxes.empty()) {
+        parts.push_back(panel);
+        continue;
+      }
+      std::optional<std::vector<Panel>> cut = cut_panel(draft_, panel, boxes);
+      if (!cut) return std::nullopt;
+      std::ranges::move(*cut, std::back_inserter(parts));
+    }
+    return parts;
+  }
+
+  // Whether the parts do what the kernel does and store what all the copies move. What were panels
+  // of one kernel before they were cut are still.
+  [[nodiscard]] bool split(const std::vector<TaskId>& copies, const Kernel& kernel, Parts& parts) {
     std::vector<Transfer> transfers;
     std::vector<Raise> raises;
     for (const TaskId copy : copies) {
@@ -127,10 +158,13 @@ class PeerStorer {
       }
       transfers.push_back(*std::move(transfer));
     }
+    const std::optional<std::vector<Panel>> panels = cut(kernel.panels, transfers);
+    if (!panels) return refused(copies.front(), Reason::NotWhole);
+    const bool is_cut = panels->size() > kernel.panels.size();
     std::vector<Panel> sent;
     std::vector<Panel> kept;
     std::size_t behind = 0;  // the last panel that stays
-    for (const Panel& from : kernel.panels) {
+    for (const Panel& from : *panels) {
       if (from.stores.empty()) return refused(copies.front(), Reason::NotWhole);
       if (from.adds || !is_state(from)) return refused(copies.front(), Reason::AddsUp);
       const std::size_t before = sent.size();
@@ -148,9 +182,15 @@ class PeerStorer {
     if (rest != transfers.end()) return refused(rest->task, Reason::NotWhole);
     // Behind the last panel that stays comes the first to leave.
     std::ranges::rotate(sent, sent.begin() + static_cast<std::ptrdiff_t>(behind));
-    staying = with_panels(kernel, std::move(kept));
-    leaving = with_panels(kernel, std::move(sent));
-    leaving.fused_stores = std::move(raises);
+    if (!kept.empty()) parts.staying = is_cut ? Staying::Inside : Staying::Apart;
+    if (parts.staying == Staying::Inside) {
+      std::ranges::move(kept, std::back_inserter(sent));
+    }
+    parts.kernels.push_back(with_panels(kernel, std::move(sent)));
+    parts.kernels.back().fused_stores = std::move(raises);
+    if (parts.staying == Staying::Apart) {
+      parts.kernels.push_back(with_panels(kernel, std::move(kept)));
+    }
     return true;
   }
 
@@ -160,14 +200,18 @@ class PeerStorer {
            std::ranges::count(draft_.out.partials16, panel.stores.front().alloc) > 0;
   }
 
-  // In the type of A.
+  // In the type of the operands, or a state of several parts as it is.
   [[nodiscard]] bool send(const Kernel& kernel, Transfer& transfer, Panel& panel) const {
-    const std::optional<DType> operands = draft_.operand_type(kernel, panel);
-    const std::optional<Place> place = transfer.take(panel.stores.front());
-    if (!operands || draft_.dtype_of(place->alloc) != *operands) return false;
-    transfer.left -= count_elements(place->span);
-    panel.stores = {*place};
-    panel.dtype = *operands;
+    const bool is_one = panel.stores.size() == 1;
+    const std::optional<DType> sent =
+        is_one ? draft_.operand_type(kernel, panel) : std::optional(panel.dtype);
+    for (Place& stored : panel.stores) {
+      const std::optional<Place> place = transfer.take(stored);
+      if (!place || !sent || draft_.dtype_of(place->alloc) != *sent) return false;
+      transfer.left -= count_elements(place->span);
+      stored = *place;
+    }
+    panel.dtype = *sent;
     panel.fused_store = transfer.fused_store;
     return true;
   }

@@ -66,7 +66,7 @@ struct Arrival {
 
 // A contribution that the kernel adds to its own sum before it rounds and stores a panel.
 struct Addend {
-  Place reads;
+  std::vector<Place> reads;  // a place for each result of the kernel's statement
   std::optional<SignalId> when;
   friend bool operator==(const Addend&, const Addend&) = default;
 };

@@ -158,7 +158,7 @@ class LaunchPrinter {
     out_ += '\n';
     for (const Addend& addend : panel.addends) {
       out_ += "      addend";
-      add_places(" reads", {addend.reads});
+      add_places(" reads", addend.reads);
       if (addend.when) add_number("when", addend.when->value);
       out_ += '\n';
     }

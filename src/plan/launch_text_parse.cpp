@@ -283,7 +283,8 @@ class LaunchParser {
   Checked<Ok> parse_addend(Cursor& line) {
     HP_REQUIRE_OK(line.expect("reads"));
     Addend addend;
-    HP_TRY(addend.reads, places_.parse_place(line, rank()));
+    HP_TRY(addend.reads.emplace_back(), places_.parse_place(line, rank()));
+    HP_REQUIRE_OK(places_.parse_places(line, rank(), addend.reads));
     HP_REQUIRE_OK(parse_optional_signal(line, "when", addend.when));
     kernel().panels.back().addends.push_back(std::move(addend));
     return Ok{};

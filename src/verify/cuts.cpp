@@ -86,7 +86,9 @@ AxisCuts find_cuts(const Plan& plan, const launch::LaunchPlan& launches, const M
       for (const launch::Panel& panel : kernel.panels) {
         for (const launch::Place& place : panel.reads) finder.look_at(place);
         for (const launch::Place& place : panel.stores) finder.look_at(place);
-        for (const launch::Addend& addend : panel.addends) finder.look_at(addend.reads);
+        for (const launch::Addend& addend : panel.addends) {
+          for (const launch::Place& place : addend.reads) finder.look_at(place);
+        }
         for (const launch::Map& map : panel.maps) {
           for (const launch::Place& place : map.reads) finder.look_at(place);
         }

@@ -280,7 +280,9 @@ class LaunchCheck {
     for (const launch::Panel& panel : kernel.panels) {
       all =
           all && std::ranges::all_of(panel.reads, fits) && std::ranges::all_of(panel.stores, fits);
-      for (const launch::Addend& addend : panel.addends) all = all && fits(addend.reads);
+      for (const launch::Addend& addend : panel.addends) {
+        all = all && std::ranges::all_of(addend.reads, fits);
+      }
       for (const launch::Map& map : panel.maps) all = all && std::ranges::all_of(map.reads, fits);
     }
     for (const launch::FusedCopy& copy : kernel.fused_copies) {

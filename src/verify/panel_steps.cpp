@@ -334,13 +334,24 @@ Checked<Ok> PanelSteps::add_meet(const launch::Arrival& arrival, const Sum& sum,
   return Ok{};
 }
 
+// One for each result of the statement, in their order.
+Checked<std::vector<PlacedBlocks>> PanelSteps::places_of(const launch::Addend& addend) {
+  HP_TRY(std::vector<PlacedBlocks> places, blocks_of(addend.reads));
+  bool fits = places.size() == statement().targets.size();
+  for (std::size_t target = 0; fits && target < places.size(); ++target) {
+    fits = target_of(places[target].buffer) == static_cast<int>(target);
+  }
+  if (!fits) return misfit("adds what is no part of its sum");
+  return places;
+}
+
 Checked<Ok> PanelSteps::add_addend(const launch::Addend& addend, const Sum& sum) {
-  HP_TRY(PlacedBlocks place, blocks_of(addend.reads));
-  const int target = target_of(place.buffer);
-  if (target != 0 || sum.allocs.size() != 1) return misfit("adds what is no part of its sum");
   Task task = task_of(TaskKind::Fold);
-  task.writes.push_back(ref_to(sum.allocs.front(), WriteMode::Add, place.boxes));
-  task.reads.push_back(ref_to(place.alloc, WriteMode::Read, std::move(place.boxes)));
+  HP_TRY(const std::vector<PlacedBlocks> places, places_of(addend));
+  for (std::size_t target = 0; target < places.size(); ++target) {
+    task.writes.push_back(ref_to(sum.allocs[target], WriteMode::Add, places[target].boxes));
+    task.reads.push_back(ref_to(places[target].alloc, WriteMode::Read, places[target].boxes));
+  }
   const std::int32_t step = builder_.add_forked(origin_of(StepKind::Addend), std::move(task));
   if (addend.when) builder_.await(*addend.when, step);
   return Ok{};
@@ -350,22 +361,28 @@ Checked<Ok> PanelSteps::add_addend(const launch::Addend& addend, const Sum& sum)
 // What panels before store on the rank is there, since who adds it has stored it.
 Checked<Ok> PanelSteps::add_total(const launch::Panel& panel,
                                   const std::vector<PlacedBlocks>& stores) {
-  const bool is_sum = !panel.addends.empty() && stores.size() == 1 &&
-                      statement().targets.size() == 1 && panel.maps.empty() && !panel.adds;
+  const bool is_sum = !panel.addends.empty() && stores.size() == statement().targets.size() &&
+                      panel.maps.empty() && !panel.adds;
   if (!is_sum) return misfit("stores what it does not make");
   HP_REQUIRE_OK(check_type(panel));
   Task task = task_of(TaskKind::Finalise);
   for (const launch::Addend& addend : panel.addends) {
-    HP_TRY(PlacedBlocks place, blocks_of(addend.reads));
-    if (target_of(place.buffer) != 0) return misfit("adds what is no part of its sum");
-    task.reads.push_back(ref_to(place.alloc, WriteMode::Read, std::move(place.boxes)));
+    HP_TRY(std::vector<PlacedBlocks> places, places_of(addend));
+    for (PlacedBlocks& place : places) {
+      task.reads.push_back(ref_to(place.alloc, WriteMode::Read, std::move(place.boxes)));
+    }
   }
-  task.writes.push_back(ref_to(stores.front().alloc, WriteMode::Set, stores.front().boxes));
+  for (std::size_t target = 0; target < stores.size(); ++target) {
+    if (target_of(stores[target].buffer) != static_cast<int>(target)) {
+      return misfit("stores parts of a state in another order than its results");
+    }
+    task.writes.push_back(ref_to(stores[target].alloc, WriteMode::Set, stores[target].boxes));
+  }
   const std::int32_t step = builder_.add_forked(origin_of(StepKind::Store), std::move(task));
   for (const launch::Addend& addend : panel.addends) {
     if (addend.when) builder_.await(*addend.when, step);
     for (std::size_t before = 0; before < stored_.size(); ++before) {
-      const bool is_here = std::ranges::count(kernel().panels[before].stores, addend.reads) > 0;
+      const bool is_here = kernel().panels[before].stores == addend.reads;
       if (is_here) builder_.order(stored_[before], step);
     }
   }

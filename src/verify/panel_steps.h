@@ -56,6 +56,7 @@ class PanelSteps {
                                      const std::vector<PlacedBlocks>& of_panel);
   [[nodiscard]] Checked<Ok> note_done(const std::vector<Box>& iterations);
   [[nodiscard]] Checked<Ok> add_carry(const std::vector<PlacedBlocks>& states, const Sum& sum);
+  [[nodiscard]] Checked<std::vector<PlacedBlocks>> places_of(const launch::Addend& addend);
   [[nodiscard]] Checked<Ok> add_addend(const launch::Addend& addend, const Sum& sum);
   [[nodiscard]] Checked<Ok> add_total(const launch::Panel& panel,
                                       const std::vector<PlacedBlocks>& stores);

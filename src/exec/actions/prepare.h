@@ -45,6 +45,11 @@ struct StatementWork {
                                     std::vector<Patch> to, double value);
 // Fold, Finalise, ReduceScatter:
 [[nodiscard]] Checked<TaskWork> prepare_fold(const Setting& setting, const Task& task);
+// A contribution to results of the statement, one operand of each side per part of a state: added
+// to what is there, or put in its place, as the mode of the patches of `to` says.
+[[nodiscard]] TaskWork prepare_addend(const Setting& setting, const Stmt& stmt,
+                                      std::vector<StatementWork::Operand> to,
+                                      std::vector<StatementWork::Operand> from);
 
 // The statement a task works for. Requires: the task names one.
 [[nodiscard]] const Stmt& statement_of(const Plan& plan, const Task& task);

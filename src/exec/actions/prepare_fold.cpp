@@ -13,11 +13,9 @@ class StateSpace {
  public:
   explicit StateSpace(const Setting& setting) : setting_(setting) {}
 
-  Participant add(const Ref& ref) {
-    const Alloc& alloc = setting_.plan.allocs[ref.alloc.index()];
-    const int buffer = setting_.blocks.find_buffer(alloc.buffer);
-    Participant participant{
-        .buffer = alloc.buffer, .axes = {}, .patches = patches_of(setting_, ref)};
+  Participant add(const StatementWork::Operand& part) {
+    const int buffer = setting_.blocks.find_buffer(part.buffer);
+    Participant participant{.buffer = part.buffer, .axes = {}, .patches = part.patches};
     for (const AxisKey key : keys_of(setting_.blocks.buffers()[static_cast<std::size_t>(buffer)])) {
       const auto found = std::ranges::find(keys_, key);
       participant.axes.push_back(static_cast<std::size_t>(found - keys_.begin()));
@@ -56,19 +54,29 @@ std::vector<std::vector<Interval>> split_rows(const std::vector<Interval>& box,
   return parts;
 }
 
+using Operand = StatementWork::Operand;
+
+// What is folded into what: the parts of one state after the other.
+struct FoldWork {
+  const Stmt& stmt;
+  std::vector<Operand> writes;
+  std::vector<Operand> reads;
+  std::vector<std::optional<DType>> wires;  // of reads: what it is rounded to before
+};
+
 // Builds the actions of one Fold, Finalise or ReduceScatter.
 class FoldBuilder {
  public:
-  FoldBuilder(const Setting& setting, const Task& task)
+  FoldBuilder(const Setting& setting, FoldWork fold)
       : setting_(setting),
-        task_(task),
-        stmt_(statement_of(setting.plan, task)),
+        fold_(std::move(fold)),
+        stmt_(fold_.stmt),
         targets_(targets_per_state(stmt_)) {}
 
   TaskWork build() {
-    HP_CHECK(task_.writes.size() % targets_ == 0 && task_.reads.size() % targets_ == 0,
+    HP_CHECK(fold_.writes.size() % targets_ == 0 && fold_.reads.size() % targets_ == 0,
              "one reference per target of a state");
-    for (std::size_t group = 0; group < task_.writes.size(); group += targets_) build_group(group);
+    for (std::size_t group = 0; group < fold_.writes.size(); group += targets_) build_group(group);
     return std::move(work_);
   }
 
@@ -77,13 +85,13 @@ class FoldBuilder {
   void build_group(std::size_t group) {
     StateSpace space(setting_);
     std::vector<Participant> parts;
-    parts.reserve(targets_ + task_.reads.size());
-    for (std::size_t t = 0; t < targets_; ++t) parts.push_back(space.add(task_.writes[group + t]));
-    for (const Ref& ref : task_.reads) parts.push_back(space.add(ref));
+    parts.reserve(targets_ + fold_.reads.size());
+    for (std::size_t t = 0; t < targets_; ++t) parts.push_back(space.add(fold_.writes[group + t]));
+    for (const Operand& read : fold_.reads) parts.push_back(space.add(read));
     row_axes_ = parts[targets_ - 1].axes;
     const auto ragged = ragged_axis_of_space(setting_.plan, setting_.blocks, space.keys());
     // What lies between actions is in scratch, a part of the rows at a time.
-    const bool needs_scratch = ragged.has_value() || task_.reads.size() > targets_ * kFoldSources;
+    const bool needs_scratch = ragged.has_value() || fold_.reads.size() > targets_ * kFoldSources;
     for (const Patch& patch : parts[0].patches) {
       std::vector<std::vector<Interval>> boxes = {patch.span};
       if (needs_scratch) boxes = split_rows(patch.span, row_axes_, setting_.scratch.elements);
@@ -100,14 +108,6 @@ class FoldBuilder {
     std::optional<DType> wire = std::nullopt;
   };
 
-  // A reduce-scatter rounds what comes from other ranks to its wire type.
-  [[nodiscard]] std::optional<DType> wire_of(const Ref& ref) const {
-    const Alloc& alloc = setting_.plan.allocs[ref.alloc.index()];
-    const bool is_rounded = task_.kind == TaskKind::Collective && task_.wire != alloc.dtype &&
-                            alloc.rank != setting_.plan.queues[task_.queue.index()].rank;
-    return is_rounded ? task_.wire : std::nullopt;
-  }
-
   void build_cell(const Cell& cell) {
     const State to(cell.views.begin(), cell.views.begin() + static_cast<std::ptrdiff_t>(targets_));
     std::vector<Source> sources;
@@ -116,7 +116,7 @@ class FoldBuilder {
       const auto first = cell.views.begin() + static_cast<std::ptrdiff_t>(i);
       const State source(first, first + static_cast<std::ptrdiff_t>(targets_));
       if (source[0].data == nullptr) continue;
-      sources.push_back({.state = source, .wire = wire_of(task_.reads[i - targets_])});
+      sources.push_back({.state = source, .wire = fold_.wires[i - targets_]});
     }
     HP_CHECK(!sources.empty(), "a fold has a contribution to every block it writes");
     if (to[0].mode == WriteMode::Add) sources.insert(sources.begin(), {.state = to});
@@ -266,7 +266,7 @@ class FoldBuilder {
   };
 
   const Setting& setting_;
-  const Task& task_;
+  const FoldWork fold_;
   const Stmt& stmt_;
   std::size_t targets_;
   std::vector<std::size_t> row_axes_;  // the axes of the last target: l's, or all
@@ -274,6 +274,19 @@ class FoldBuilder {
   std::vector<Piece> scratch_;
   std::size_t scratch_used_ = 0;
 };
+
+// A reduce-scatter rounds what comes from other ranks to its wire type.
+std::optional<DType> wire_of(const Setting& setting, const Task& task, const Ref& ref) {
+  const Alloc& alloc = setting.plan.allocs[ref.alloc.index()];
+  const bool is_rounded = task.kind == TaskKind::Collective && task.wire != alloc.dtype &&
+                          alloc.rank != setting.plan.queues[task.queue.index()].rank;
+  return is_rounded ? task.wire : std::nullopt;
+}
+
+Operand operand_of(const Setting& setting, const Ref& ref) {
+  return {.buffer = setting.plan.allocs[ref.alloc.index()].buffer,
+          .patches = patches_of(setting, ref)};
+}
 
 }  // namespace
 
@@ -283,7 +296,23 @@ Checked<TaskWork> prepare_fold(const Setting& setting, const Task& task) {
   if (!folds && task.reads.size() > targets_per_state(stmt)) {
     return make_diag(DiagCode::X008, {{"nest", task.nest}, {"monoid", print(stmt.monoid)}});
   }
-  return FoldBuilder(setting, task).build();
+  FoldWork fold{.stmt = stmt, .writes = {}, .reads = {}, .wires = {}};
+  for (const Ref& ref : task.writes) fold.writes.push_back(operand_of(setting, ref));
+  for (const Ref& ref : task.reads) {
+    fold.reads.push_back(operand_of(setting, ref));
+    fold.wires.push_back(wire_of(setting, task, ref));
+  }
+  return FoldBuilder(setting, std::move(fold)).build();
+}
+
+TaskWork prepare_addend(const Setting& setting, const Stmt& stmt, std::vector<Operand> to,
+                        std::vector<Operand> from) {
+  std::vector<std::optional<DType>> wires(from.size());
+  return FoldBuilder(setting, {.stmt = stmt,
+                               .writes = std::move(to),
+                               .reads = std::move(from),
+                               .wires = std::move(wires)})
+      .build();
 }
 
 }  // namespace harpe::actions

@@ -283,13 +283,20 @@ void PanelWork::add_mask_data(Operands& operands) const {
 }
 
 Checked<TaskWork> PanelWork::add(const launch::Addend& addend) {
-  const Sum* const sum = find_sum(addend.reads);
-  if (sum == nullptr || sums_.size() != 1) return misfit("adds what is no part of its sum");
-  HP_TRY(std::vector<Patch> from, patches_of(addend.reads, WriteMode::Read));
-  Patch to = sum->patch;
-  to.mode = is_begun_ ? WriteMode::Add : WriteMode::Set;
-  const bool adds = std::exchange(is_begun_, true);
-  return actions::prepare_transfer(setting_, sum->buffer, {std::move(to)}, std::move(from), adds);
+  Operands to;
+  Operands from;
+  for (const Sum& sum : sums_) {
+    const auto place = std::ranges::find_if(
+        addend.reads, [&](const launch::Place& one) { return buffer_of(one) == sum.buffer; });
+    if (place == addend.reads.end()) return misfit("adds what is no part of its sum");
+    HP_TRY(std::vector<Patch> patches, patches_of(*place, WriteMode::Read));
+    from.push_back({.buffer = sum.buffer, .patches = std::move(patches)});
+    Patch patch = sum.patch;
+    patch.mode = is_begun_ ? WriteMode::Add : WriteMode::Set;
+    to.push_back({.buffer = sum.buffer, .patches = {std::move(patch)}});
+  }
+  is_begun_ = true;
+  return actions::prepare_addend(setting_, stmt(), std::move(to), std::move(from));
 }
 
 // The sum, or the value of the map before, is an operand of the map's statement; what that makes

@@ -86,4 +86,18 @@ std::vector<AllocId> find_states(const Plan& plan, const LaunchPlan& launches) {
   return states;
 }
 
+bool any_kernel(const launch::LaunchPlan& launches, const KernelTest& test) {
+  return std::ranges::any_of(launches.launches, [&](const launch::Launch& each) {
+    return std::ranges::any_of(each.kernels,
+                               [&](const launch::Kernel& own) { return test(each, own); });
+  });
+}
+
+void for_each_kernel(launch::LaunchPlan& launches,
+                     const std::function<void(launch::Launch&, launch::Kernel&)>& edit) {
+  for (launch::Launch& each : launches.launches) {
+    for (launch::Kernel& own : each.kernels) edit(each, own);
+  }
+}
+
 }  // namespace harpe::test

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "plan/launch_plan.h"
@@ -13,5 +14,10 @@ namespace harpe::test {
 // Partial states that launches touch, that end in 16 bits, and that cannot be left in them.
 [[nodiscard]] std::vector<AllocId> find_states(const Plan& plan,
                                                const launch::LaunchPlan& launches);
+
+using KernelTest = std::function<bool(const launch::Launch&, const launch::Kernel&)>;
+[[nodiscard]] bool any_kernel(const launch::LaunchPlan& launches, const KernelTest& test);
+void for_each_kernel(launch::LaunchPlan& launches,
+                     const std::function<void(launch::Launch&, launch::Kernel&)>& edit);
 
 }  // namespace harpe::test

@@ -339,12 +339,17 @@ class Mutator {
         add_order("drop the wait for an addend",
                   [=](LaunchPlan& m) { panel(m, l, k, p).addends[i].when = {}; });
       }
-      if (p > 0 && panel(launches_, l, k, p - 1).stores.front() == own.addends[i].reads) {
+      if (p > 0 && panel(launches_, l, k, p - 1).stores == own.addends[i].reads) {
         add("add what is stored later",
             [=](LaunchPlan& m) { std::swap(panel(m, l, k, p - 1), panel(m, l, k, p)); });
       }
-      edit_place("take an addend from",
-                 [=](LaunchPlan& m) -> Place& { return panel(m, l, k, p).addends[i].reads; });
+      for (std::size_t part = 0; part < own.addends[i].reads.size(); ++part) {
+        const auto reads = [=](LaunchPlan& m) -> auto& {
+          return panel(m, l, k, p).addends[i].reads;
+        };
+        edit_place("take an addend from", [=](LaunchPlan& m) -> Place& { return reads(m)[part]; });
+        add("drop a part of an addend", [=](LaunchPlan& m) { erase_at(reads(m), part); });
+      }
       if (i == 0) continue;
       add("add in another order", [=](LaunchPlan& m) {
         std::swap(panel(m, l, k, p).addends[i - 1], panel(m, l, k, p).addends[i]);
@@ -412,22 +417,18 @@ class Mutator {
 
   // Faults that every rank has.
   void edit_all() {
-    const auto for_each_kernel = [](LaunchPlan& m,
-                                    const std::function<void(launch::Launch&, Kernel&)>& edit) {
-      for (launch::Launch& each : m.launches) {
-        for (Kernel& own : each.kernels) edit(each, own);
-      }
-    };
-    const auto has = [&](const std::function<bool(const launch::Launch&, const Kernel&)>& test) {
-      return std::ranges::any_of(launches_.launches, [&](const launch::Launch& each) {
-        return std::ranges::any_of(each.kernels,
-                                   [&](const Kernel& own) { return test(each, own); });
-      });
-    };
+    const auto has = [&](const KernelTest& test) { return any_kernel(launches_, test); };
     if (has([](const auto&, const Kernel& own) { return !own.fused_stores.empty(); })) {
       add("take totals before departures", [=](LaunchPlan& m) {
         for_each_kernel(m, [](auto&, Kernel& own) { std::ranges::reverse(own.panels); });
       });
+    }
+    // Who waits inside for what others raise at their end waits for ever.
+    if (has([](const auto&, const Kernel& own) {
+          return !own.fused_stores.empty() &&
+                 std::ranges::any_of(own.panels,
+                                     [](const Panel& each) { return !each.addends.empty(); });
+        })) {
       add("raise what departs at the end", [=](LaunchPlan& m) {
         for_each_kernel(m, [](launch::Launch& each, Kernel& own) {
           each.raises.insert(each.raises.end(), own.fused_stores.begin(), own.fused_stores.end());

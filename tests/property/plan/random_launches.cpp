@@ -155,7 +155,10 @@ class Generator {
     if (!kernel.fused_stores.empty() && coin()) {
       panel.fused_store = small(static_cast<std::int32_t>(kernel.fused_stores.size()) - 1);
     }
-    repeat(3, [&] { panel.addends.push_back({.reads = place(), .when = maybe_signal()}); });
+    repeat(3, [&] {
+      panel.addends.push_back({.reads = places(), .when = maybe_signal()});
+      panel.addends.back().reads.push_back(place());
+    });
     return panel;
   }
 

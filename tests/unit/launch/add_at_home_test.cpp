@@ -37,9 +37,9 @@ TEST(AddAtHome, takes_what_others_stored_as_addends_in_the_plans_order) {
   EXPECT_EQ(total.stores.front().span, staying.panels[0].stores.front().span);
   EXPECT_EQ(total.dtype, DType::BF16);
   ASSERT_EQ(total.addends.size(), 2U);
-  EXPECT_EQ(total.addends[0].reads.alloc, kFrom1);
-  EXPECT_EQ(total.addends[1].reads.alloc, kFrom2);
-  EXPECT_EQ(total.addends[0].reads.span, total.stores.front().span);
+  EXPECT_EQ(total.addends[0].reads.front().alloc, kFrom1);
+  EXPECT_EQ(total.addends[1].reads.front().alloc, kFrom2);
+  EXPECT_EQ(total.addends[0].reads.front().span, total.stores.front().span);
   ASSERT_TRUE(it.signal_from(15, 0).has_value());
   EXPECT_EQ(total.addends[0].when, it.signal_from(15, 0));
   EXPECT_EQ(total.addends[1].when, it.signal_from(12, 0));
@@ -54,8 +54,8 @@ TEST(AddAtHome, leaves_the_own_sum_out_of_the_addends) {
   const std::vector<Addend>& addends = it.launch_of(19).kernels.front().panels.back().addends;
   const Task& total = it.plan.tasks[19];
   ASSERT_EQ(addends.size(), 2U);
-  EXPECT_EQ(addends[0].reads.alloc, total.reads[0].alloc);
-  EXPECT_EQ(addends[1].reads.alloc, total.reads[2].alloc);
+  EXPECT_EQ(addends[0].reads.front().alloc, total.reads[0].alloc);
+  EXPECT_EQ(addends[1].reads.front().alloc, total.reads[2].alloc);
 }
 
 // Where the own sum is sent too, a panel of addends alone adds all up, in the order of ranks.
@@ -76,11 +76,11 @@ TEST(AddAtHome, adds_up_what_all_have_stored_here) {
     EXPECT_EQ(total.stores.front().alloc, finalise.writes.front().alloc);
     ASSERT_EQ(total.addends.size(), 3U);
     for (std::size_t from = 0; from < 3; ++from) {
-      EXPECT_EQ(total.addends[from].reads.alloc, finalise.reads[from].alloc);
+      EXPECT_EQ(total.addends[from].reads.front().alloc, finalise.reads[from].alloc);
       const bool is_own = static_cast<std::int64_t>(from) == rank;
       EXPECT_EQ(total.addends[from].when.has_value(), !is_own);
     }
-    EXPECT_EQ(total.addends[static_cast<std::size_t>(rank)].reads, panels[2].stores.front());
+    EXPECT_EQ(total.addends[static_cast<std::size_t>(rank)].reads, panels[2].stores);
   }
 }
 

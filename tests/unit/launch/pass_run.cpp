@@ -105,6 +105,8 @@ Plan push_sums() { return read_plan("push_sums.plan"); }
 
 Plan one_shot() { return read_plan("one_shot.plan"); }
 
+Plan states() { return read_plan("states.plan"); }
+
 Plan mapped() { return read_plan("mapped.plan"); }
 
 }  // namespace harpe::launch::passing

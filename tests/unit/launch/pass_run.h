@@ -60,6 +60,10 @@ class PassRun {
 // 9 and 6.
 [[nodiscard]] Plan one_shot();
 
+// Decode on two ranks. Of rank 0, task 2 makes the states of all heads, 5 sends those of heads 1,
+// and 6 combines those of heads 0 with what rank 1 sends by 4; of rank 1 they are 3, 4 and 7.
+[[nodiscard]] Plan states();
+
 // y = gelu(a b + bias) on two ranks, after all-gather + GEMM. Of rank 0, tasks 6 and 8 make rows of
 // the product, 10 keeps it, 12 adds the bias and 14 applies gelu; of rank 1 each is the next
 // number.

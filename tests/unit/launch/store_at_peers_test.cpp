@@ -166,10 +166,11 @@ TEST(StoreAtPeers, leaves_copies_apart_that_move_more_than_the_panels) {
   expect_apart(it, 13, refusal(Reason::NotWhole, 13));
 }
 
-TEST(StoreAtPeers, leaves_copies_apart_that_move_parts_of_panels) {
+TEST(StoreAtPeers, leaves_copies_apart_that_move_corners_of_panels) {
   Abilities can;
   can.edit = [](TaskId task, Kernel& kernel) {
-    if (task == TaskId(6)) kernel.panels.front().stores.front().span.front().end += 1;
+    if (task != TaskId(6)) return;
+    for (Interval& along : kernel.panels.front().stores.front().span) along.end += 1;
   };
   PassRun it(push_sums(), can);
   it.run(kPasses);

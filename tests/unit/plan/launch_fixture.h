@@ -49,7 +49,7 @@ inline launch::Kernel ring_kernel() {
       {.reads = {place(3, {{3, 6}, {0, 5}}), place(1, {{0, 5}, {0, 2}})}, .when = SignalId(1)}};
   launch::Panel early;
   early.meets = {0, 1};
-  early.addends = {{.reads = place(4, {{0, 6}, {0, 2}}), .when = SignalId(1)}};
+  early.addends = {{.reads = {place(4, {{0, 6}, {0, 2}})}, .when = SignalId(1)}};
   early.stores = {place(7, {{0, 3}, {0, 2}})};
   early.dtype = DType::BF16;
   early.fused_store = 0;

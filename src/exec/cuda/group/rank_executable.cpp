@@ -86,7 +86,7 @@ std::set<AllocId> named_by_others(const launch::LaunchPlan& launches, RankId ran
       for (const launch::Panel& panel : kernel.panels) {
         add(panel.reads);
         add(panel.stores);
-        for (const launch::Addend& addend : panel.addends) add({addend.reads});
+        for (const launch::Addend& addend : panel.addends) add(addend.reads);
         for (const launch::Map& map : panel.maps) add(map.reads);
       }
     }

@@ -165,7 +165,7 @@ class GemmBinder {
     for (const launch::Addend& addend : panel.addends) {
       HP_TRY(const StridedArray from,
              binding_.place(alone, {array_c(like, like.panels.front()), "addends", 0},
-                            alone.panel().stores, std::span(&addend.reads, 1)));
+                            alone.panel().stores, addend.reads));
       bound.addends.push_back({.address = from.address,
                                .stride = from.extents.front().stride,
                                .ready = binding_.await(addend.when)});
