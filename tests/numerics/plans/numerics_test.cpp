@@ -134,21 +134,28 @@ Outputs execute(const Plan& plan, const TensorMap& inputs, const CpuOptions& opt
   return execute(make_cpu_executor(plan, options), plan, inputs);
 }
 
-// Whether a kernel adds in another order than the plan: its own sum first, then those of others.
-bool reorders(const launch::LaunchPlan& launches) {
-  return std::ranges::any_of(launches.launches, [](const launch::Launch& launch) {
-    return std::ranges::any_of(launch.kernels, [](const launch::Kernel& kernel) {
-      return std::ranges::any_of(
-          kernel.panels, [](const launch::Panel& panel) { return panel.addends.size() > 1; });
+bool any_panel(const launch::LaunchPlan& launches, bool (*test)(const launch::Panel& panel)) {
+  return std::ranges::any_of(launches.launches, [&](const launch::Launch& launch) {
+    return std::ranges::any_of(launch.kernels, [&](const launch::Kernel& kernel) {
+      return std::ranges::any_of(kernel.panels, test);
     });
   });
 }
 
-bool has_panels(const launch::LaunchPlan& launches) {
-  return std::ranges::any_of(launches.launches, [](const launch::Launch& launch) {
-    return std::ranges::any_of(launch.kernels,
-                               [](const launch::Kernel& kernel) { return !kernel.panels.empty(); });
+// Whether a kernel adds in another order than the plan: its own sum first, then those of others.
+bool reorders(const launch::LaunchPlan& launches) {
+  return any_panel(launches, [](const launch::Panel& panel) { return panel.addends.size() > 1; });
+}
+
+// Whether a kernel of attention combines its states with those of others.
+bool combines(const launch::LaunchPlan& launches) {
+  return any_panel(launches, [](const launch::Panel& panel) {
+    return !panel.addends.empty() && panel.addends.front().reads.size() > 1;
   });
+}
+
+bool has_panels(const launch::LaunchPlan& launches) {
+  return any_panel(launches, [](const launch::Panel&) { return true; });
 }
 
 // Whether a plain kernel does what operands leave to it that the tensor cores' kernel cannot read.
@@ -167,6 +174,7 @@ class Tally {
   int launched = 0;  // as H200s would
   int panels = 0;    // of those, with kernels that have panels
   int rests = 0;     // of those, with plain kernels that do a part of a task
+  int combined = 0;  // of those, with kernels that combine states of several ranks
   int refused = 0;
   int timings = 0;
   double worst = 0;  // error over bound
@@ -254,6 +262,7 @@ class Tally {
     ++launched;
     panels += has_panels(launches) ? 1 : 0;
     rests += leaves_rest(launches) ? 1 : 0;
+    combined += combines(launches) ? 1 : 0;
     const Outputs outputs = execute(make_cpu_executor(plan, launches, {}), plan, inputs);
     ASSERT_EQ(outputs.size(), expected.size());
     if (reorders(launches)) {
@@ -345,10 +354,14 @@ TEST(GpuShapes, are_right_under_every_schedule) {
   tally.run("attention_bwd", {masked}, "bf16", {"x=2"});
   const Shape cache = {"whole heads",
                        {"batch=2", "kv=128", "heads=8", "kv_heads=8", "head_dim=64"}};
-  tally.run("decode", {cache}, "bf16", meshes);
+  Shape pages = {"grouped, in pages",
+                 {"batch=3", "kv=512", "heads=16", "kv_heads=8", "head_dim=64"}};
+  for (const char* const given : {"ragged=true", "page=16"}) pages.parameters.emplace_back(given);
+  tally.run("decode", {cache, pages}, "bf16", meshes);
   std::printf("%d plans, %d launch plans of GPUs, %d with panels, %d with rests\n", tally.plans,
               tally.launched, tally.panels, tally.rests);
   EXPECT_GT(tally.panels, 100);
+  EXPECT_GT(tally.combined, 5);
 }
 
 // The types share the meshes: what a mask reads has no type of theirs.

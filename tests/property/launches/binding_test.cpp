@@ -67,6 +67,15 @@ Numbers numbers_of(const AttentionSpec& spec) {
     }
     numbers.push_back(panel.position);
   }
+  for (const cuda::AttentionResultSpec& result : spec.results) {
+    numbers.push_back(result.first_head);
+    add(result.output, numbers);
+    add(result.lse, numbers);
+    for (const cuda::AttentionAddendSpec& addend : result.addends) {
+      add(addend.output, numbers);
+      add(addend.lse, numbers);
+    }
+  }
   for (const cuda::AttentionChunkSpec& chunk : spec.chunks) {
     add(chunk.keys, numbers);
     add(chunk.values, numbers);
@@ -173,6 +182,7 @@ TEST(Binding, is_the_same_by_tasks_that_are_like_the_launches) {
         Bound(describe("attention", {"causal=true", "window=700"}, "cp=8", schedule)), 8);
   }
   expect_one_binding(Bound(describe("decode", {}, "tp=4", "push")), 4);
+  expect_one_binding(Bound(describe("decode", {}, "tp=4", "bulk")), 4);
   for (const char* const schedule : {"push", "bulk"}) {
     const std::vector<std::string> cache = {"ragged=true", "page=16"};
     expect_one_binding(Bound(describe("decode", cache, "tp=2", schedule)), 2);

@@ -178,7 +178,7 @@ TEST(PlantedFaults, lengths_that_are_not_read) {
   EXPECT_EQ(finding(d), "verified");
   d.launches.launches[1].kernels[0].panels[0].reads.pop_back();
   EXPECT_EQ(finding(d),
-            "error[V502]: panel 0 of launch 1 computes iteration [h0=0, k0=0] and does not read "
+            "error[V502]: panel 0 of launch 1 computes iteration [h0=1, k0=0] and does not read "
             "`lengths`");
 }
 

@@ -10,6 +10,7 @@
 #include "exec/cuda/kernels/attention/head_tensor.h"
 #include "exec/cuda/kernels/launch_spec.h"
 #include "exec/cuda/kernels/leaf_engine.h"
+#include "exec/cuda/signals/device/signal_args.h"
 #include "support/diag.h"
 
 namespace harpe::cuda {
@@ -34,6 +35,24 @@ struct AttentionChunkSpec {
   HeadTensor keys;
   HeadTensor values;
   device::FlagWait ready{};
+};
+
+// A state of f32 that another rank has stored here.
+struct AttentionAddendSpec {
+  HeadTensor output;
+  HeadTensor lse;
+  device::FlagWait ready{};
+};
+
+// Where consecutive heads of a panel's results go, of which there are as many in each. Without
+// addends, a state of f32; else what AttentionSpec::to_state says, the addends in their order
+// behind what the kernel has made.
+struct AttentionResultSpec {
+  std::int64_t first_head = 0;
+  HeadTensor output;  // from first_head on; may be a peer GPU's, as lse
+  HeadTensor lse;
+  std::vector<AttentionAddendSpec> addends = {};
+  int fused_store = -1;  // one of AttentionSpec::fused_stores
 };
 
 // A mask by positions, whether or not it hides anything here: queries see keys up to their own
@@ -91,7 +110,10 @@ struct AttentionSpec {
   // into so many equal shares.
   int shares = 0;
   std::optional<KeyTables> tables = {};  // with shares alone
-  bool keys_are_fixed = false;           // no kernel of the execution writes keys, values, tables
+  // With shares alone, instead of the panel's: all heads, in their order.
+  std::vector<AttentionResultSpec> results = {};
+  std::vector<device::RaiseTarget> fused_stores = {};  // raised once all their results are stored
+  bool keys_are_fixed = false;  // no kernel of the execution writes keys, values, tables
 };
 
 // How far a reference may lie below its row's maximum, as a power of 2: weights stay below 2^8, far

@@ -57,6 +57,13 @@ StridedArray array_values(const AttentionSpec& spec, const AttentionChunkSpec& c
                   {.rows = chunk.rows, .heads = spec.kv_heads, .columns = spec.value_dim});
 }
 
+HeadTensor tensor_at(const StridedArray& array) {
+  return {.address = array.address,
+          .strides = {.batch = array.extents[0].stride,
+                      .row = array.extents[1].stride,
+                      .head = array.extents[2].stride}};
+}
+
 std::vector<StridedArray> arrays_tables(const AttentionSpec& spec) {
   constexpr std::int64_t kEntryBytes = 4;
   std::vector<StridedArray> arrays;

@@ -16,6 +16,7 @@ namespace harpe::cuda {
                                              const AttentionPanelSpec& panel);
 [[nodiscard]] StridedArray array_keys(const AttentionSpec& spec, const AttentionChunkSpec& chunk);
 [[nodiscard]] StridedArray array_values(const AttentionSpec& spec, const AttentionChunkSpec& chunk);
+[[nodiscard]] HeadTensor tensor_at(const StridedArray& array);
 // What tables the spec has: lengths first, then pages.
 [[nodiscard]] std::vector<StridedArray> arrays_tables(const AttentionSpec& spec);
 

@@ -56,15 +56,16 @@ class AttentionLaunch : public LaunchOf<AttentionSpec> {
     return LaunchSpec(std::move(bound));
   }
 
-  // The kernel for few queries waits for nothing and meets one chunk.
+  // The kernel for few queries meets one chunk, which is there; of copies it takes its results'.
   bool can_be_joined(bool takes_copies) const override {
-    return spec.shares == 0 || (!takes_copies && can_decode(spec));
+    const bool takes = !takes_copies || !spec.results.empty();
+    return spec.shares == 0 || (takes && can_decode(spec));
   }
 
   device::WaitContext* inner_wait() override {
     const bool waits =
         std::ranges::any_of(spec.chunks, [](const auto& chunk) { return chunk.ready.flag; });
-    return waits ? &spec.wait : nullptr;
+    return waits || !spec.results.empty() ? &spec.wait : nullptr;
   }
 
   void add_fixed(FixedWords& fixed) const override {

@@ -6,6 +6,8 @@
 
 #include "exec/cuda/kernels/attention/attention_arrays.h"
 #include "exec/cuda/kernels/attention/attention_positions.h"
+#include "exec/cuda/kernels/attention/bind_operands.h"
+#include "exec/cuda/kernels/attention/bind_results.h"
 #include "exec/cuda/kernels/attention/decode.h"
 
 namespace harpe::cuda {
@@ -18,13 +20,6 @@ bool have_one_shape(const AttentionSpec& one, const AttentionSpec& other) {
          one.engine == other.engine;
 }
 
-HeadTensor tensor_at(const StridedArray& array) {
-  return {.address = array.address,
-          .strides = {.batch = array.extents[0].stride,
-                      .row = array.extents[1].stride,
-                      .head = array.extents[2].stride}};
-}
-
 std::span<const launch::Place> first_of(const std::vector<launch::Place>& places) {
   return std::span(places).first(std::min<std::size_t>(places.size(), 1));
 }
@@ -35,9 +30,8 @@ class AttentionBinder {
       : binding_(binding), kernel_(binding.kernel()) {}
 
   Checked<AttentionSpec> bind() {
-    if (!kernel_.fused_stores.empty() || !kernel_.fused_copies.empty()) {
-      return binding_.refuse("attention makes no copies and raises no signals");
-    }
+    if (!kernel_.fused_copies.empty()) return binding_.refuse("attention makes no copies");
+    if (has_results(kernel_)) return bind_results(binding_);
     HP_REQUIRE_OK(find_members());
     begin(members_.front().spec());
     for (std::size_t i = 0; i < kernel_.arrivals.size(); ++i) HP_REQUIRE_OK(add_chunk(i));
@@ -109,25 +103,14 @@ class AttentionBinder {
     spec_.chunks.clear();
     spec_.to_state = kernel_.panels.front().dtype == DType::F32;
     if (members_.size() > 1) spec_.rule = std::nullopt;
-    const std::vector<launch::Place>& keys = kernel_.arrivals.front().reads;
-    spec_.keys_are_fixed = std::ranges::all_of(
-        keys, [&](const launch::Place& place) { return binding_.is_fixed(place); });
+    spec_.keys_are_fixed = are_keys_fixed(binding_);
   }
 
   Checked<Ok> add_chunk(std::size_t index) {
     const Member* const first = find_first(&Meeting::chunk, index);
     if (first == nullptr) return binding_.refuse("none of them reads an arrival of its");
-    const LaunchAlone& alone = *first->alone;
-    const launch::Arrival& arrival = kernel_.arrivals[index];
-    AttentionChunkSpec& chunk = spec_.chunks.emplace_back(first->spec().chunks.front());
-    HP_TRY(const StridedArray keys, binding_.place(alone, {array_keys(spec_, chunk), "keys", 0},
-                                                   alone.arrival().reads, arrival.reads));
-    HP_TRY(const StridedArray values,
-           binding_.place(alone, {array_values(spec_, chunk), "values", 1}, alone.arrival().reads,
-                          arrival.reads));
-    chunk.keys = tensor_at(keys);
-    chunk.values = tensor_at(values);
-    chunk.ready = binding_.await(arrival.when);
+    HP_TRY(spec_.chunks.emplace_back(),
+           place_chunk(binding_, *first->alone, kernel_.arrivals[index]));
     return Ok{};
   }
 
@@ -152,7 +135,7 @@ class AttentionBinder {
       HP_TRY(const StridedArray lse, store(array_lse(spec_, from), "lse", 1));
       bound.lse = tensor_at(lse);
     }
-    HP_REQUIRE_OK(place_tables(alone, panel));
+    HP_REQUIRE_OK(place_tables(binding_, alone, panel.reads, spec_));
     if (!spec_.carried) return Ok{};
     HP_TRY(const StridedArray carried, read(array_carried(spec_, from), "the state", 1));
     HP_TRY(const StridedArray carried_lse,
@@ -162,27 +145,6 @@ class AttentionBinder {
     bound.carried_lse = stays ? 0 : carried_lse.address;
     if (array_lse(spec_, bound).extents == carried_lse.extents) return Ok{};
     return binding_.refuse("the state's lse has other strides than what is stored");
-  }
-
-  // Behind the queries.
-  Checked<Ok> place_tables(const LaunchAlone& alone, const launch::Panel& panel) {
-    std::vector<StridedArray> moved = arrays_tables(spec_);
-    for (std::size_t i = 0; i < moved.size(); ++i) {
-      HP_TRY(moved[i], binding_.place(alone, {moved[i], "a mask's table", 1 + i},
-                                      alone.panel().reads, panel.reads));
-      spec_.keys_are_fixed = spec_.keys_are_fixed && binding_.is_fixed(panel.reads[1 + i]);
-    }
-    if (moved.empty()) return Ok{};
-    KeyTables& tables = *spec_.tables;
-    if (tables.lengths != 0) {
-      tables.lengths = moved.front().address;
-      tables.length_stride = moved.front().extents.front().stride;
-    }
-    if (tables.pages == 0) return Ok{};
-    tables.pages = moved.back().address;
-    tables.batch_stride = moved.back().extents.front().stride;
-    tables.page_stride = moved.back().extents.back().stride;
-    return Ok{};
   }
 
   // Of several tasks, by how far each task's queries are ahead of its keys.

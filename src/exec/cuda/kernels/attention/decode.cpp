@@ -101,6 +101,7 @@ DecodeConfig decode_config(const AttentionSpec& spec) {
   DecodeConfig config;
   config.element = spec.element;
   config.output = spec.to_state ? device::Element::F32 : spec.element;
+  config.exchanges = !spec.results.empty();
   config.head_dim = static_cast<int>(spec.query_dim);
   config.columns = kColumns;
   while (!valid(config)) --config.slots;
@@ -142,9 +143,60 @@ std::optional<int> parse_shares(std::string_view variant) {
   return print_shares(shares) == variant ? std::optional(shares) : std::nullopt;
 }
 
-Checked<Ok> check_shares(const AttentionSpec& spec, int blocks) {
-  return check_count("shares of the keys", spec.shares, 0, can_decode(spec) ? blocks : 0);
+std::vector<std::uint32_t> count_stores(const AttentionSpec& spec) {
+  std::vector<std::uint32_t> counts(spec.fused_stores.size());
+  const std::int64_t group = group_of(spec);
+  const auto heads = spec.heads / static_cast<std::int64_t>(spec.results.size());
+  for (const AttentionResultSpec& result : spec.results) {
+    if (result.fused_store < 0) continue;
+    const std::int64_t first = result.first_head / group;
+    const std::int64_t last = (result.first_head + heads - 1) / group;
+    counts[static_cast<std::size_t>(result.fused_store)] +=
+        static_cast<std::uint32_t>(spec.batch * (last - first + 1));
+  }
+  return counts;
 }
+
+Checked<Ok> check_shares(const AttentionSpec& spec, int blocks) {
+  HP_REQUIRE_OK(check_count("shares of the keys", spec.shares, 0, can_decode(spec) ? blocks : 0));
+  const auto results = static_cast<std::int64_t>(spec.results.size());
+  HP_REQUIRE_OK(check_count("results of a panel", results, 0,
+                            spec.shares > 0 ? device::kMostDecodeResults : 0));
+  std::int64_t addends = 0;
+  for (const AttentionResultSpec& result : spec.results) {
+    addends += static_cast<std::int64_t>(result.addends.size());
+  }
+  return check_count("addends of a panel", addends, 0, device::kMostDecodeAddends);
+}
+
+namespace {
+
+device::DecodeExchange exchange_of(const AttentionSpec& spec) {
+  device::DecodeExchange exchange{};
+  exchange.wait = spec.wait;
+  exchange.heads =
+      static_cast<std::int32_t>(spec.heads) / static_cast<std::int32_t>(spec.results.size());
+  for (const AttentionResultSpec& from : spec.results) {
+    device::DecodeResult& to = exchange.results[exchange.result_count++];
+    to.output = pointer_to<void>(from.output.address);
+    to.lse = pointer_to<float>(from.lse.address);
+    to.strides = from.output.strides;
+    to.lse_strides = from.lse.strides;
+    to.first_addend = exchange.addend_count;
+    to.addends = static_cast<std::int32_t>(from.addends.size());
+    for (const AttentionAddendSpec& addend : from.addends) {
+      exchange.addends[exchange.addend_count++] = {
+          .output = pointer_to<const float>(addend.output.address),
+          .lse = pointer_to<const float>(addend.lse.address),
+          .strides = addend.output.strides,
+          .lse_strides = addend.lse.strides,
+          .ready = addend.ready};
+    }
+  }
+  return exchange;
+}
+
+}  // namespace
 
 DecodePlan plan_decode(const AttentionSpec& spec) {
   const AttentionPanelSpec& panel = spec.panels.front();
@@ -170,6 +222,7 @@ DecodePlan plan_decode(const AttentionSpec& spec) {
   args.keys_are_fixed = spec.keys_are_fixed ? 1 : 0;
   args.scale_log2 = static_cast<float>(scale_log2);
   args.slack = static_cast<float>(kSlackLog2 / scale_log2);
+  if (!spec.results.empty()) plan.exchange = exchange_of(spec);
   return plan;
 }
 

@@ -23,7 +23,11 @@ namespace harpe::cuda {
 [[nodiscard]] std::string print_shares(int shares);
 [[nodiscard]] std::optional<int> parse_shares(std::string_view variant);
 
-// Errors: G062 so many shares; otherwise those of check(AttentionSpec).
+// How far each of the spec's fused stores is counted: a pair of a sequence and a key head for each
+// of its results that has heads of the pair.
+[[nodiscard]] std::vector<std::uint32_t> count_stores(const AttentionSpec& spec);
+
+// Errors: G062 so many shares, results or addends; otherwise those of check(AttentionSpec).
 [[nodiscard]] Checked<Ok> check_shares(const AttentionSpec& spec, int blocks);
 
 // The kernel for a spec. Requires: can_decode(spec).
@@ -32,6 +36,7 @@ namespace harpe::cuda {
 // All that a launch needs but what is made on a GPU: maps of queries, keys, values; states.
 struct DecodePlan {
   device::DecodeArgs args{};
+  device::DecodeExchange exchange{};  // where the spec has results; without counters and memory
   std::array<TensorMapSpec, 3> maps;
 };
 

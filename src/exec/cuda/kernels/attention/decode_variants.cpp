@@ -24,15 +24,20 @@ std::string source_of(const DecodeConfig& config) {
              "extern \"C\" __global__ void __launch_bounds__(") +
          std::to_string(device::kDecodeThreads) +
          ", 1)\n"
-         "    harpe_kernel(const __grid_constant__ DecodeArgs args) {\n"
+         "    harpe_kernel(const __grid_constant__ " +
+         (config.exchanges ? "DecodeExchangeArgs" : "DecodeArgs") +
+         " args) {\n"
          "  extern __shared__ __align__(1024) std::uint8_t memory[];\n"
          "  constexpr DecodeConfig kConfig{.element = Element::" +
          enumerator_of(config.element) + ", .output = Element::" + enumerator_of(config.output) +
          ", .head_dim = " + std::to_string(config.head_dim) +
          ", .columns = " + std::to_string(config.columns) +
          ", .slots = " + std::to_string(config.slots) +
+         ", .exchanges = " + (config.exchanges ? "true" : "false") +
          "};\n"
-         "  decode<kConfig>(args, memory);\n"
+         "  decode<kConfig>(" +
+         (config.exchanges ? "args.decode, &args.exchange" : "args, nullptr") +
+         ", memory);\n"
          "}\n";
 }
 
@@ -41,9 +46,12 @@ std::vector<DecodeConfig> make_decode_configs() {
   for (const int head_dim : {128, 64}) {
     for (const Element element : {Element::BF16, Element::F16}) {
       for (const Element output : {element, Element::F32}) {
-        DecodeConfig config{.element = element, .output = output, .head_dim = head_dim};
-        while (!valid(config)) --config.slots;
-        configs.push_back(config);
+        for (const bool exchanges : {false, true}) {
+          DecodeConfig config{
+              .element = element, .output = output, .head_dim = head_dim, .exchanges = exchanges};
+          while (!valid(config)) --config.slots;
+          configs.push_back(config);
+        }
       }
     }
   }
@@ -56,7 +64,8 @@ KernelVariant decode_variant(const DecodeConfig& config) {
   HP_CHECK(valid(config), "no such decode kernel can be built");
   KernelVariant variant;
   variant.name = std::string("decode_") + word_of(config.element) + "_" + tile_of(config) + "_s" +
-                 std::to_string(config.slots) + (config.output == Element::F32 ? "_to_state" : "");
+                 std::to_string(config.slots) + (config.output == Element::F32 ? "_to_state" : "") +
+                 (config.exchanges ? "_exchanged" : "");
   variant.family = "decode";
   variant.tile = tile_of(config);
   variant.source = source_of(config);

@@ -23,17 +23,41 @@ Checked<PreparedDecode> PreparedDecode::make(KernelLibrary& library, const Atten
   const bool is_own = sums == nullptr;
   if (is_own) sums = std::make_shared<StreamSums>();
   sums->reserve_parts(spec.shares * device::state_floats(config.head_dim, config.columns) * kFloat);
+  if (config.exchanges) {
+    sums->reserve(spec.batch * spec.kv_heads *
+                  device::kept_floats(config.head_dim, config.columns) * kFloat);
+  }
   if (is_own) HP_REQUIRE_OK(sums->allocate(device));
   decode.sums_ = std::move(sums);
-  decode.args_ = plan.args;
+  decode.args_ = {.decode = plan.args, .exchange = plan.exchange};
+  decode.exchanges_ = config.exchanges;
+  HP_REQUIRE_OK(decode.place_fused_stores(device, spec));
   decode.shape_ = {.grid = {static_cast<std::uint32_t>(spec.shares), 1, 1}, .begins_early = true};
   return decode;
 }
 
 Result<Ok, CudaError> PreparedDecode::launch(CUstream stream) const {
-  device::DecodeArgs args = args_;
-  args.states = reinterpret_cast<float*>(sums_->parts());
-  return cuda::launch(library_->device().driver(), *kernel_, shape_, stream, args);
+  const DriverApi& driver = library_->device().driver();
+  device::DecodeExchangeArgs args = args_;
+  args.decode.states = reinterpret_cast<float*>(sums_->parts());
+  if (!exchanges_) return cuda::launch(driver, *kernel_, shape_, stream, args.decode);
+  args.exchange.kept = reinterpret_cast<float*>(sums_->address());
+  return cuda::launch(driver, *kernel_, shape_, stream, args);
+}
+
+Checked<Ok> PreparedDecode::place_fused_stores(const Device& device, const AttentionSpec& spec) {
+  if (spec.fused_stores.empty()) return Ok{};
+  const std::vector<std::uint32_t> counts = count_stores(spec);
+  HP_TRY(stored_, DeviceMemory::zeros(device, static_cast<std::int64_t>(counts.size())));
+  for (std::size_t i = 0; i < spec.results.size(); ++i) {
+    if (spec.results[i].fused_store < 0) continue;
+    const auto store = static_cast<std::size_t>(spec.results[i].fused_store);
+    device::DecodeResult& result = args_.exchange.results[i];
+    result.done = reinterpret_cast<std::uint32_t*>(stored_->address()) + store;
+    result.arrivals = counts[store];
+    result.raise = spec.fused_stores[store];
+  }
+  return Ok{};
 }
 
 }  // namespace harpe::cuda

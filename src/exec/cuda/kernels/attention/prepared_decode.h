@@ -25,9 +25,13 @@ class PreparedDecode final : public PreparedKernel {
   PreparedDecode(const KernelLibrary& library, const LoadedKernel& kernel)
       : library_(&library), kernel_(&kernel) {}
 
+  [[nodiscard]] Checked<Ok> place_fused_stores(const Device& device, const AttentionSpec& spec);
+
   const KernelLibrary* library_;
   const LoadedKernel* kernel_;
-  device::DecodeArgs args_{};
+  device::DecodeExchangeArgs args_{};
+  bool exchanges_ = false;
+  std::optional<DeviceMemory> stored_;  // counters of fused stores, zero before and after
   LaunchShape shape_;
   std::shared_ptr<StreamSums> sums_;
 };

@@ -18,6 +18,17 @@ HP_DEVICE void raise_signal(const RaiseTarget& target, const std::uint32_t* epoc
   }
 }
 
+// After stores of this thread's block were completed: counts them, and with the last of so many
+// raises the signal, after all blocks' stores. `done` is zero before and after.
+HP_DEVICE void count_stored(std::uint32_t* done, std::uint32_t arrivals, const RaiseTarget& target,
+                            const std::uint32_t* epoch) {
+  fence_system();
+  // Between fences, this one and the one that raising begins with, counting need not order.
+  if (add_relaxed_gpu(done, 1) + 1 != arrivals) return;
+  *done = 0;
+  raise_signal(target, epoch);
+}
+
 // Who waits for the signal need not any more.
 HP_DEVICE void poison_peer(const RaiseTarget& target) {
   compare_exchange_system(target.peer_poison, 0, kPoisonedByPeer);

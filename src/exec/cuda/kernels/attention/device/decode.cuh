@@ -9,9 +9,11 @@
 // known as the kernel runs.
 namespace harpe::device {
 
-// `memory` is the dynamic shared memory: shared_bytes(kConfig) of it, aligned to 1,024.
+// `memory` is the dynamic shared memory: shared_bytes(kConfig) of it, aligned to 1,024. `exchange`
+// is null but where the kernel exchanges.
 template <DecodeConfig kConfig>
-HP_DEVICE void decode(const DecodeArgs& args, std::uint8_t* memory) {
+HP_DEVICE void decode(const DecodeArgs& args, const DecodeExchange* exchange,
+                      std::uint8_t* memory) {
   static_assert(valid(kConfig));
   const DecodeShared<kConfig> shared(memory);
   const int warp = __shfl_sync(0xFFFFFFFF, static_cast<int>(threadIdx.x) / 32, 0);
@@ -24,13 +26,21 @@ HP_DEVICE void decode(const DecodeArgs& args, std::uint8_t* memory) {
     }
   }
   __syncthreads();
-  let_next_kernel_begin();
+  // While blocks wait for other ranks the next kernel takes none of their place.
+  if constexpr (!kConfig.exchanges) let_next_kernel_begin();
   if (warp == kDecodeWarps) {
     DecodeProducer<kConfig>(args, shared).run();
   } else {
     if (threadIdx.x == 0) shared.note_results(args);
+    if constexpr (kConfig.exchanges) shared.note_exchange(*exchange);
     await_kernel_before();
+    if constexpr (kConfig.exchanges) {
+      if (threadIdx.x == 0) note_begin(exchange->wait, false);
+    }
     DecodeConsumer<kConfig>(args, shared).run();
+    if constexpr (kConfig.exchanges) {
+      if (threadIdx.x == 0) note_end(exchange->wait);
+    }
   }
 }
 

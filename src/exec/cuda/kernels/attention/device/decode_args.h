@@ -1,6 +1,7 @@
 #pragma once
 
 #include "exec/cuda/device/types.h"
+#include "exec/cuda/signals/device/signal_args.h"
 
 // What a kernel for few queries of long keys is launched with. Host and device.
 namespace harpe::device {
@@ -37,6 +38,50 @@ struct DecodeArgs {
   int keys_are_fixed;     // no kernel of the execution writes keys, values or tables
   float scale_log2;       // scale of the scores x log2(e), positive
   float slack;            // how far a column's reference may lie below its maximum, in scores
+};
+
+inline constexpr int kMostDecodeResults = 8;
+inline constexpr int kMostDecodeAddends = 16;
+
+// A state that another rank has stored here, of the heads of a result.
+struct DecodeAddend {
+  const float* output;
+  const float* lse;
+  AttentionStrides strides;
+  AttentionStrides lse_strides;
+  FlagWait ready;
+};
+
+// Where heads go. Without addends a state of f32; else what the kernel makes and its addends.
+struct DecodeResult {
+  void* output;  // of its first head, as DecodeArgs::output
+  float* lse;
+  AttentionStrides strides;
+  AttentionStrides lse_strides;
+  std::int32_t first_addend;
+  std::int32_t addends;
+  std::uint32_t* done;  // grows by one per pair of a sequence and a key head that has heads here;
+  std::uint32_t
+      arrivals;  // when it has grown so far, it is 0 again and `raise` is raised; 0: never
+  std::uint32_t no_gap;
+  RaiseTarget raise;
+};
+
+// What kernels whose heads go to several places are launched with (DecodeConfig::exchanges).
+struct DecodeExchange {
+  DecodeResult results[kMostDecodeResults];
+  DecodeAddend addends[kMostDecodeAddends];
+  WaitContext wait;
+  float* kept;  // what waits for addends: [sequence and key head][column of a thread][thread], four
+  std::int32_t heads;  // of each result
+  std::int32_t result_count;
+  std::int32_t addend_count;  // 0: nothing is waited for
+  std::int32_t no_gap;
+};
+
+struct DecodeExchangeArgs {
+  DecodeArgs decode;
+  DecodeExchange exchange;
 };
 
 }  // namespace harpe::device

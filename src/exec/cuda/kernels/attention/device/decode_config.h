@@ -11,6 +11,7 @@ struct DecodeConfig {
   int head_dim = 128;              // of queries, keys and values: 64 or 128
   int columns = 8;                 // queries of a key head at most
   int slots = 6;                   // of tiles of keys or values on their way
+  bool exchanges = false;          // heads go to several places, and have addends
 
   friend HP_SHARED_CODE bool operator==(const DecodeConfig&, const DecodeConfig&) = default;
 };
@@ -18,6 +19,7 @@ struct DecodeConfig {
 inline constexpr int kDecodeConsumers = 256;                  // threads that multiply
 inline constexpr int kDecodeThreads = kDecodeConsumers + 32;  // and a warp that loads
 inline constexpr int kDecodeSyncBytes = 3 * 1024;             // DecodeSync
+inline constexpr int kDecodeExchangeBytes = 2560;             // DecodeExchange
 
 // Keys of a tile: each warpgroup multiplies half of them.
 HP_SHARED_CODE int tile_keys(const DecodeConfig& config) {
@@ -34,7 +36,7 @@ HP_SHARED_CODE int weight_bytes(const DecodeConfig& config) {
 }
 HP_SHARED_CODE int shared_bytes(const DecodeConfig& config) {
   return config.slots * slot_bytes(config) + 2 * query_bytes(config) + 2 * weight_bytes(config) +
-         kDecodeSyncBytes;
+         kDecodeSyncBytes + (config.exchanges ? kDecodeExchangeBytes : 0);
 }
 
 // A partial state in memory, in floats: what each thread has of the sums of values, four at a time
@@ -42,6 +44,12 @@ HP_SHARED_CODE int shared_bytes(const DecodeConfig& config) {
 HP_SHARED_CODE int state_threads(int head_dim) { return 2 * head_dim; }
 HP_SHARED_CODE int state_floats(int head_dim, int columns) {
   return columns * head_dim + 2 * columns;
+}
+
+// What a pair of a sequence and a key head keeps while it waits for addends: four floats for each
+// thread and each of its columns.
+HP_SHARED_CODE int kept_floats(int head_dim, int columns) {
+  return state_threads(head_dim) * (columns / 4) * 4;
 }
 
 HP_SHARED_CODE bool valid(const DecodeConfig& config) {

@@ -23,15 +23,24 @@ class DecodeConsumer {
         slack_(args.slack) {}
 
   HP_DEVICE void run() {
+    int lowest = 0;  // of the pairs that the block has ended, which are so many in a row
+    int ended = 0;
     for (;;) {
       wait_barrier(&sync_.query_filled[queries_.slot], queries_.parity);
       const DecodePiece piece = sync_.pieces[queries_.slot];
-      if (piece.tiles == 0) return;
+      if (piece.tiles == 0) break;
       start();
       for (int tile = 0; tile < piece.tiles; ++tile) add_tile();
       release(&sync_.query_emptied[queries_.slot]);
       queries_.advance();
       DecodeFinish<kConfig>(shared_, place_, piece).run(state_);
+      if (piece.part + 1 < piece.parts) continue;
+      lowest = piece.batch * sync_.results.kv_heads + piece.head;
+      ++ended;
+    }
+    if constexpr (kConfig.exchanges) {
+      const bool has_sums = place_.thread < state_threads(kConfig.head_dim);
+      DecodeOutbox<kConfig>(shared_, place_).add_up(lowest, ended, has_sums);
     }
   }
 

@@ -38,6 +38,7 @@ struct DecodeResults {
   AttentionStrides lse_strides;
   int group;
   int columns;  // that are used: queries of all heads of a group
+  int kv_heads;
 };
 
 struct DecodeSync {
@@ -80,7 +81,24 @@ class DecodeShared {
                       .strides = args.strides,
                       .lse_strides = args.lse_strides,
                       .group = args.group,
-                      .columns = args.group * args.queries_per_sequence};
+                      .columns = args.group * args.queries_per_sequence,
+                      .kv_heads = args.kv_heads};
+  }
+
+  // Behind DecodeSync, where the kernel exchanges.
+  HP_DEVICE DecodeExchange& exchange() const {
+    return *reinterpret_cast<DecodeExchange*>(reinterpret_cast<std::uint8_t*>(&sync()) +
+                                              kDecodeSyncBytes);
+  }
+  // By all threads that multiply.
+  HP_DEVICE void note_exchange(const DecodeExchange& exchange) const {
+    static_assert(sizeof(DecodeExchange) % 4 == 0 &&
+                  sizeof(DecodeExchange) <= kDecodeExchangeBytes);
+    const auto* const from = reinterpret_cast<const std::uint32_t*>(&exchange);
+    auto* const to = reinterpret_cast<std::uint32_t*>(&this->exchange());
+    for (unsigned i = threadIdx.x; i < sizeof(DecodeExchange) / 4; i += kDecodeConsumers) {
+      to[i] = from[i];
+    }
   }
 
   // By one warp.

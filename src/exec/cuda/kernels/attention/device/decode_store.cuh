@@ -1,10 +1,8 @@
 #pragma once
 
-#include "exec/cuda/device/fast_math.cuh"
 #include "exec/cuda/device/fences.cuh"
 #include "exec/cuda/device/parts.cuh"
-#include "exec/cuda/device/wgmma.cuh"
-#include "exec/cuda/kernels/attention/device/decode_shared.cuh"
+#include "exec/cuda/kernels/attention/device/decode_exchange.cuh"
 
 // The end of a piece: its state is the result where the block had all keys of the pair. Else the
 // block with the last part of a pair joins all of them, in their order: the same bits every time.
@@ -14,51 +12,6 @@
 // state, of its first piece, and joins at most one pair, behind all other work: it waits for lower
 // blocks alone, which the GPU dispatches before and which wait for nothing before that.
 namespace harpe::device {
-
-HP_DEVICE float decode_nothing() { return __int_as_float(static_cast<int>(0xFF800000)); }
-
-// Where a thread stands among those that multiply. An accumulator [64, columns] has rows r =
-// 16 warp + lane / 4 and r + 8 in it, and of each eight columns the two from 2 (lane % 4) on.
-struct DecodePlace {
-  int thread;
-  int warpgroup;
-  int warp;  // of the warpgroup
-  int lane;
-  int row;  // the first
-
-  HP_DEVICE static DecodePlace of_thread() {
-    const int thread = static_cast<int>(threadIdx.x);
-    const int warp = __shfl_sync(0xFFFFFFFF, thread / 32, 0);
-    const int lane = thread % 32;
-    return {thread, warp / 4, warp % 4, lane, warp % 4 * 16 + lane / 4};
-  }
-  // The thread's i-th column.
-  [[nodiscard]] HP_DEVICE int column(int i) const { return i / 2 * 8 + lane % 4 * 2 + i % 2; }
-};
-
-// What a thread has of a piece's results.
-template <int Columns>
-struct DecodeState {
-  float sums[Columns / 2];        // of values, an accumulator
-  float references[Columns / 4];  // of its columns, scaled
-  float weights[Columns / 4];     // summed
-};
-
-// Among the lanes that have the same columns.
-HP_DEVICE float max_of_rows(float value) {
-#pragma unroll
-  for (int lanes = 4; lanes < 32; lanes *= 2) {
-    value = fmaxf(value, __shfl_xor_sync(0xFFFFFFFF, value, lanes));
-  }
-  return value;
-}
-HP_DEVICE float sum_of_rows(float value) {
-#pragma unroll
-  for (int lanes = 4; lanes < 32; lanes *= 2) {
-    value += __shfl_xor_sync(0xFFFFFFFF, value, lanes);
-  }
-  return value;
-}
 
 HP_DEVICE void store_state(float4* to, const float4& state) {
   store_part(reinterpret_cast<uint4*>(to), present(state.x), present(state.y), present(state.z),
@@ -100,6 +53,10 @@ class DecodeFinish {
       return;
     }
     if (has_sums()) end_pair(state);
+    if constexpr (kConfig.exchanges) {
+      sync();
+      DecodeOutbox<kConfig>(shared_, place_).count(piece_.head);
+    }
     if (piece_.parts > 1) clear_columns();
   }
 
@@ -160,17 +117,10 @@ class DecodeFinish {
     sync();  // columns and weights may be written again
   }
 
-  // What a thread has of one column, in its two rows.
-  struct Column {
-    float reference;
-    float weights;
-    float sum;
-    float sum8;
-  };
   // Of eight columns.
   struct Eight {
-    Column first;
-    Column second;
+    DecodeColumn first;
+    DecodeColumn second;
   };
 
   HP_DEVICE static Eight eight_of(const State& state, int i) {
@@ -249,25 +199,11 @@ class DecodeFinish {
 #pragma unroll
       for (int at = 0; at < kAhead; ++at) {
         if (at >= count) continue;
-        add(own.first, columns[at].x, columns[at].y, sums[at].x, sums[at].z);
-        add(own.second, columns[at].z, columns[at].w, sums[at].y, sums[at].w);
+        add_state(own.first, {columns[at].x, columns[at].y, sums[at].x, sums[at].z});
+        add_state(own.second, {columns[at].z, columns[at].w, sums[at].y, sums[at].w});
         clear(state_of(first + at) + eight * kThreads + place_.thread);
       }
     }
-  }
-
-  // A state without keys counts for nothing.
-  HP_DEVICE static void add(Column& own, float reference, float weights, float sum, float sum8) {
-    const bool begun = own.weights != 0;
-    const bool adds = weights != 0;
-    const float both = fmaxf(reference, own.reference);
-    const float most = begun ? (adds ? both : own.reference) : reference;
-    const float before = begun ? exp2_fast(own.reference - most) : 0.0F;
-    const float factor = adds ? exp2_fast(reference - most) : 0.0F;
-    own.reference = most;
-    own.weights = own.weights * before + weights * factor;
-    own.sum = own.sum * before + sum * factor;
-    own.sum8 = own.sum8 * before + sum8 * factor;
   }
 
   // Once all threads have read them.
@@ -284,30 +220,19 @@ class DecodeFinish {
     *at = {absent, absent, absent, absent};
   }
 
-  HP_DEVICE void store(const Column& own, int column) const {
+  HP_DEVICE void store(const DecodeColumn& own, int column) const {
     if (column >= results_.columns) return;
-    const int query = column / results_.group;
-    const std::int64_t head = piece_.head * results_.group + column % results_.group;
-    const bool any = own.weights != 0;  // NaN too
-    const float factor = any ? 1 / own.weights : 0.0F;
-    const int row = (kSplitKeys ? 0 : place_.warpgroup * 64) + place_.row;
-    const std::int64_t at = piece_.batch * results_.strides.batch + query * results_.strides.row +
-                            head * results_.strides.head + row;
-    store_value(at, any ? own.sum * factor : 0.0F);
-    store_value(at + 8, any ? own.sum8 * factor : 0.0F);
-    if (results_.lse == nullptr || place_.thread >= 4) return;
-    constexpr float kLn2 = 0.6931471805599453F;
-    results_.lse[piece_.batch * results_.lse_strides.batch + query * results_.lse_strides.row +
-                 head * results_.lse_strides.head] =
-        any ? (own.reference + log2f(own.weights)) * kLn2 : decode_nothing();
-  }
-
-  HP_DEVICE void store_value(std::int64_t at, float value) const {
-    if constexpr (kConfig.output == Element::F32) {
-      static_cast<float*>(results_.output)[at] = value;
+    if constexpr (kConfig.exchanges) {
+      DecodeOutbox<kConfig>(shared_, place_).store(own, piece_.batch, piece_.head, column);
     } else {
-      static_cast<std::uint16_t*>(results_.output)[at] =
-          static_cast<std::uint16_t>(pack<kConfig.output>(value, value));
+      const int query = column / results_.group;
+      const std::int64_t head = piece_.head * results_.group + column % results_.group;
+      const std::int64_t at = offset_of(results_.strides, piece_.batch, query, head);
+      float* const lse =
+          results_.lse == nullptr || place_.thread >= 4
+              ? nullptr
+              : results_.lse + offset_of(results_.lse_strides, piece_.batch, query, head);
+      store_column<kConfig.output>(own, results_.output, at + value_of<kConfig>(place_), lse);
     }
   }
 

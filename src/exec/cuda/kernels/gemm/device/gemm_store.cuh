@@ -185,11 +185,7 @@ HP_DEVICE void stage_boxes(const GemmArgs& args, const GemmShared<kConfig>& shar
 HP_DEVICE void publish_block(const GemmArgs& args, const GemmPanel& panel) {
   if (panel.arrivals == 0) return publish(panel.done);
   fence_proxy_async();
-  fence_system();
-  // Between fences, this one and the one that raising begins with, counting need not order.
-  if (add_relaxed_gpu(panel.done, 1) + 1 != panel.arrivals) return;
-  *panel.done = 0;
-  raise_signal(panel.raise, args.wait.epoch);
+  count_stored(panel.done, panel.arrivals, panel.raise, args.wait.epoch);
 }
 
 // Nothing of a poisoned kernel's is stored: who waits for the panel learns it.

@@ -1,0 +1,114 @@
+#pragma once
+
+#include "exec/cuda/device/fast_math.cuh"
+#include "exec/cuda/device/wgmma.cuh"
+#include "exec/cuda/kernels/attention/device/decode_shared.cuh"
+
+// What threads that multiply have of results of few queries (decode.cuh), and how it is stored.
+namespace harpe::device {
+
+HP_DEVICE float decode_nothing() { return __int_as_float(static_cast<int>(0xFF800000)); }
+
+// Where a thread stands among those that multiply. An accumulator [64, columns] has rows r =
+// 16 warp + lane / 4 and r + 8 in it, and of each eight columns the two from 2 (lane % 4) on.
+struct DecodePlace {
+  int thread;
+  int warpgroup;
+  int warp;  // of the warpgroup
+  int lane;
+  int row;  // the first
+
+  HP_DEVICE static DecodePlace of_thread() {
+    const int thread = static_cast<int>(threadIdx.x);
+    const int warp = __shfl_sync(0xFFFFFFFF, thread / 32, 0);
+    const int lane = thread % 32;
+    return {thread, warp / 4, warp % 4, lane, warp % 4 * 16 + lane / 4};
+  }
+  // The thread's i-th column.
+  [[nodiscard]] HP_DEVICE int column(int i) const { return i / 2 * 8 + lane % 4 * 2 + i % 2; }
+};
+
+// What a thread has of a piece's results.
+template <int Columns>
+struct DecodeState {
+  float sums[Columns / 2];        // of values, an accumulator
+  float references[Columns / 4];  // of its columns, scaled
+  float weights[Columns / 4];     // summed
+};
+
+// Among the lanes that have the same columns.
+HP_DEVICE float max_of_rows(float value) {
+#pragma unroll
+  for (int lanes = 4; lanes < 32; lanes *= 2) {
+    value = fmaxf(value, __shfl_xor_sync(0xFFFFFFFF, value, lanes));
+  }
+  return value;
+}
+HP_DEVICE float sum_of_rows(float value) {
+#pragma unroll
+  for (int lanes = 4; lanes < 32; lanes *= 2) {
+    value += __shfl_xor_sync(0xFFFFFFFF, value, lanes);
+  }
+  return value;
+}
+
+// What a thread has of one column, in its two rows.
+struct DecodeColumn {
+  float reference;  // scaled
+  float weights;
+  float sum;
+  float sum8;
+};
+
+// A state without keys counts for nothing.
+HP_DEVICE void add_state(DecodeColumn& own, const DecodeColumn& other) {
+  const bool begun = own.weights != 0;
+  const bool adds = other.weights != 0;
+  const float both = fmaxf(other.reference, own.reference);
+  const float most = begun ? (adds ? both : own.reference) : other.reference;
+  const float before = begun ? exp2_fast(own.reference - most) : 0.0F;
+  const float factor = adds ? exp2_fast(other.reference - most) : 0.0F;
+  own.reference = most;
+  own.weights = own.weights * before + other.weights * factor;
+  own.sum = own.sum * before + other.sum * factor;
+  own.sum8 = own.sum8 * before + other.sum8 * factor;
+}
+
+// The rows of the result, its head_dim, that a thread has: the first, the other is 8 further.
+template <DecodeConfig kConfig>
+HP_DEVICE int value_of(const DecodePlace& place) {
+  return (kConfig.head_dim == 64 ? 0 : place.warpgroup * 64) + place.row;
+}
+
+HP_DEVICE float natural(float log2) {
+  constexpr float kLn2 = 0.6931471805599453F;
+  return log2 * kLn2;
+}
+
+HP_DEVICE std::int64_t offset_of(const AttentionStrides& strides, int batch, int query,
+                                 std::int64_t head) {
+  return batch * strides.batch + query * strides.row + head * strides.head;
+}
+
+template <Element kOutput>
+HP_DEVICE void store_value(void* output, std::int64_t at, float value) {
+  if constexpr (kOutput == Element::F32) {
+    static_cast<float*>(output)[at] = value;
+  } else {
+    static_cast<std::uint16_t*>(output)[at] =
+        static_cast<std::uint16_t>(pack<kOutput>(value, value));
+  }
+}
+
+// A column's results, `at` elements behind the first, and its logarithm, by who has the first rows.
+template <Element kOutput>
+HP_DEVICE void store_column(const DecodeColumn& own, void* output, std::int64_t at, float* lse) {
+  const bool any = own.weights != 0;  // NaN too
+  const float factor = any ? 1 / own.weights : 0.0F;
+  store_value<kOutput>(output, at, any ? own.sum * factor : 0.0F);
+  store_value<kOutput>(output, at + 8, any ? own.sum8 * factor : 0.0F);
+  if (lse == nullptr) return;
+  *lse = any ? natural(own.reference + log2f(own.weights)) : decode_nothing();
+}
+
+}  // namespace harpe::device

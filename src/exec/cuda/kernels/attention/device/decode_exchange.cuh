@@ -1,0 +1,136 @@
+#pragma once
+
+#include "exec/cuda/device/wait.cuh"
+#include "exec/cuda/kernels/attention/device/decode_column.cuh"
+#include "exec/cuda/signals/device/signal.cuh"
+
+// Kernels whose heads go to several places. Heads that go to a peer are stored there as states once
+// all keys here are seen, and counted; the last count raises the peer's signal. Heads that stay are
+// kept in memory, each value by the thread that has it, until the block has done and sent all else
+// that it has to; then it waits for what peers have stored here and adds it in its order. Blocks of
+// other ranks wait for none of this before they send: no rank waits for one that waits for it.
+namespace harpe::device {
+
+// All threads that multiply, which end a pair of a sequence and a key head.
+template <DecodeConfig kConfig>
+class DecodeOutbox {
+ public:
+  HP_DEVICE DecodeOutbox(const DecodeShared<kConfig>& shared, const DecodePlace& place)
+      : exchange_(shared.exchange()), results_(shared.sync().results), place_(place) {}
+
+  // Requires: the column is used.
+  HP_DEVICE void store(const DecodeColumn& own, int batch, int key_head, int column) const {
+    const int head = head_of(key_head, column);
+    const DecodeResult& result = exchange_.results[head / exchange_.heads];
+    if (result.addends > 0) {
+      *kept_at(batch, key_head, column) =
+          make_float4(own.reference, own.weights, own.sum, own.sum8);
+    } else {
+      put<Element::F32>(own, result, batch, head, column);
+    }
+  }
+
+  // Once all threads have stored what they have of the pair.
+  HP_DEVICE void count(int key_head) const {
+    const int index = place_.thread;
+    if (index >= exchange_.result_count) return;
+    const DecodeResult& result = exchange_.results[index];
+    const int first = key_head * results_.group;
+    const bool has_heads =
+        first < (index + 1) * exchange_.heads && first + results_.group > index * exchange_.heads;
+    if (!has_heads || result.arrivals == 0) return;
+    count_stored(result.done, result.arrivals, result.raise, exchange_.wait.epoch);
+  }
+
+  // Adds up the heads that stay of `count` pairs from `first` on, which this block has ended. By
+  // all threads, those without sums too.
+  HP_DEVICE void add_up(int first, int count, bool has_sums) const {
+    if (exchange_.addend_count == 0 || count == 0) return;
+    if (await_addends() || !has_sums) return;
+    for (int pair = first; pair < first + count; ++pair) {
+#pragma unroll
+      for (int i = 0; i < kColumns; ++i) {
+        const int column = place_.column(i);
+        if (column < results_.columns) add(pair, column);
+      }
+    }
+  }
+
+ private:
+  static constexpr int kColumns = kConfig.columns / 4;  // of a thread
+  static constexpr int kAwait = 4;                      // named barrier
+
+  [[nodiscard]] HP_DEVICE int head_of(int key_head, int column) const {
+    return key_head * results_.group + column % results_.group;
+  }
+
+  // Columns of a thread are i / 2 * 8 + lane % 4 * 2 + i % 2.
+  [[nodiscard]] HP_DEVICE float4* kept_at(int batch, int key_head, int column) const {
+    constexpr int kThreads = state_threads(kConfig.head_dim);
+    const std::int64_t pair = std::int64_t{batch} * results_.kv_heads + key_head;
+    const int own = column / 8 * 2 + column % 2;
+    return reinterpret_cast<float4*>(exchange_.kept) + (pair * kColumns + own) * kThreads +
+           place_.thread;
+  }
+
+  template <Element kOutput>
+  HP_DEVICE void put(const DecodeColumn& own, const DecodeResult& result, int batch, int head,
+                     int column) const {
+    const int query = column / results_.group;
+    const int of_result = head % exchange_.heads;
+    float* const lse = result.lse == nullptr || place_.thread >= 4
+                           ? nullptr
+                           : result.lse + offset_of(result.lse_strides, batch, query, of_result);
+    store_column<kOutput>(
+        own, result.output,
+        offset_of(result.strides, batch, query, of_result) + value_of<kConfig>(place_), lse);
+  }
+
+  // Whether a wait expired: nothing is stored then.
+  [[nodiscard]] HP_DEVICE bool await_addends() const {
+    Waiter waiter(exchange_.wait);
+    if (place_.thread == 0) note_idle(exchange_.wait, [] { return true; }, [] { return false; });
+    if (place_.thread < exchange_.addend_count) {
+      const FlagWait& ready = exchange_.addends[place_.thread].ready;
+      if (ready.flag != nullptr) {
+        note_awaited(exchange_.wait, ready);
+        waiter.watch(ready, place_.thread);
+      }
+    }
+    const bool expired = any_of_threads(kAwait, kDecodeConsumers, waiter.poisoned());
+    if (place_.thread == 0) note_stand(exchange_.wait);
+    return expired;
+  }
+
+  HP_DEVICE void add(int pair, int column) const {
+    const int batch = pair / results_.kv_heads;
+    const int key_head = pair % results_.kv_heads;
+    const int head = head_of(key_head, column);
+    const DecodeResult& result = exchange_.results[head / exchange_.heads];
+    if (result.addends == 0) return;
+    const float4 kept = *kept_at(batch, key_head, column);
+    DecodeColumn own = {kept.x, kept.y, kept.z, kept.w};
+    for (int i = result.first_addend; i < result.first_addend + result.addends; ++i) {
+      add_state(own, load(exchange_.addends[i], batch, head % exchange_.heads, column));
+    }
+    put<kConfig.output>(own, result, batch, head, column);
+  }
+
+  // Not through the first-level cache: another GPU may have stored it.
+  [[nodiscard]] HP_DEVICE DecodeColumn load(const DecodeAddend& from, int batch, int head,
+                                            int column) const {
+    constexpr float kLog2e = 1.4426950408889634F;
+    const int query = column / results_.group;
+    const float lse = __ldcg(from.lse + offset_of(from.lse_strides, batch, query, head));
+    const float* const values =
+        from.output + offset_of(from.strides, batch, query, head) + value_of<kConfig>(place_);
+    const float weights = lse == decode_nothing() ? 0.0F : 1.0F;
+    return {lse * kLog2e, weights, __ldcg(values), __ldcg(values + 8)};
+  }
+
+  const DecodeExchange& exchange_;
+  const DecodeResults& results_;
+  const DecodePlace& place_;
+};
+
+}  // namespace harpe::device
