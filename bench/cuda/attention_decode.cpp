@@ -9,6 +9,7 @@
 
 #include "bench/cuda/attention_experiments.h"
 #include "bench/cuda/attention_problem.h"
+#include "bench/cuda/attention_shapes.h"
 #include "bench/cuda/must.h"
 #include "exec/cuda/kernels/attention/decode.h"
 #include "exec/cuda/kernels/attention/decode_variants.h"
@@ -20,21 +21,6 @@ namespace {
 
 constexpr const char* kDecode = "decode";
 constexpr const char* kCheckDecode = "check decode";
-
-AttentionCase one_query(std::int64_t batch, std::int64_t keys, std::int64_t kv_heads,
-                        std::int64_t group, std::int64_t dim) {
-  AttentionCase made;
-  made.batch = batch;
-  made.rows = 1;
-  made.keys = keys;
-  made.heads = kv_heads * group;
-  made.kv_heads = kv_heads;
-  made.query_dim = made.value_dim = dim;
-  made.first_position = keys - 1;
-  made.packed = true;
-  leave_whole(made);
-  return made;
-}
 
 // The share of keys that a block has is a matter of chance too.
 AttentionCase draw_case(Draw& draw, const device::DecodeConfig& config) {
@@ -171,6 +157,7 @@ class DecodeMatch {
 void check_decode(Bench& bench) {
   Draw draw(bench.options().seed + 26);
   for (const device::DecodeConfig& config : cuda::decode_configs()) {
+    if (config.exchanges) continue;  // exchange_states
     for (int turn = 0; turn < bench.times(10); ++turn) {
       const AttentionCase what = draw_case(draw, config);
       const int processors = bench.gpu().processors();

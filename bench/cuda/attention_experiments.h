@@ -6,6 +6,7 @@ namespace harpe::bench {
 
 void check_attention(Bench& bench);
 void check_decode(Bench& bench);
+void exchange_states(Bench& bench);
 void time_attention(Bench& bench);
 void time_decode(Bench& bench);
 void time_attention_wait(Bench& bench);

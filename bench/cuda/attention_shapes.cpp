@@ -78,4 +78,19 @@ void cut_keys(AttentionCase& what) { what.chunks = eighths(what.keys); }
 
 void cut_queries(AttentionCase& what) { what.panels = eighths(what.rows); }
 
+AttentionCase one_query(std::int64_t batch, std::int64_t keys, std::int64_t kv_heads,
+                        std::int64_t group, std::int64_t dim) {
+  AttentionCase made;
+  made.batch = batch;
+  made.rows = 1;
+  made.keys = keys;
+  made.heads = kv_heads * group;
+  made.kv_heads = kv_heads;
+  made.query_dim = made.value_dim = dim;
+  made.first_position = keys - 1;
+  made.packed = true;
+  leave_whole(made);
+  return made;
+}
+
 }  // namespace harpe::bench

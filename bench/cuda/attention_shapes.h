@@ -18,4 +18,8 @@ void cut_keys(AttentionCase& what);
 // Likewise panels of queries.
 void cut_queries(AttentionCase& what);
 
+// One query a sequence, which sees all keys.
+[[nodiscard]] AttentionCase one_query(std::int64_t batch, std::int64_t keys, std::int64_t kv_heads,
+                                      std::int64_t group, std::int64_t dim);
+
 }  // namespace harpe::bench

@@ -28,6 +28,8 @@ const std::vector<Experiment>& experiments() {
       {"check", "decode", "attention of few queries, in any number of shares of the keys",
        check_decode},
       {"decode", "decode", "attention of one query, beside parts and cuDNN", time_decode},
+      {"exchange", "decode", "states of ranks that share one GPU, combined, and timed",
+       exchange_states},
       {"wait", "attention", "flags that were raised before, beside none", time_attention_wait},
       {"arrival", "attention", "keys and values that arrive while it runs (--source)",
        time_attention_arrival},
