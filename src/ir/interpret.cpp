@@ -225,6 +225,7 @@ class Interpreter {
     const std::string& first = stmt.targets[0].buffer;
     if (contract->has_scores()) scores_[first] = measure_scores(call);
     if (contract->leaf == Leaf::RmsScale) roots_[first] = least_root(call);
+    if (contract->leaf == Leaf::AddRmsNorm) roots_[first] = least_norm_root(call);
     for (std::size_t i = 0; i < stmt.targets.size(); ++i) {
       rows_[stmt.targets[i].buffer] = std::move(rows[i]);
     }
@@ -273,6 +274,8 @@ class Interpreter {
         return interpret_rowdot(call);
       case Leaf::Copy:
         return interpret_copy(call);
+      case Leaf::AddRmsNorm:
+        return interpret_add_rms_norm(call);
       case Leaf::TopK:
         return interpret_topk(call);
       case Leaf::LimitChoices:

@@ -50,7 +50,7 @@ struct Meaning {
   std::map<std::string, std::vector<double>> scales;
   std::map<std::string, double> largest;     // finite magnitude of each temporary
   std::map<std::string, ScoreSizes> scores;  // by the first target of the leaf
-  std::map<std::string, double> roots;       // the least that each rms_scale divides by, by target
+  std::map<std::string, double> roots;       // the least that each norm divides by, by first target
 };
 
 // Requires: program is ground; `inputs` holds every `in` buffer with its whole shape.

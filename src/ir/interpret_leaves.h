@@ -62,6 +62,7 @@ using ComputedRows = std::vector<std::vector<std::int64_t>>;
 [[nodiscard]] Checked<ComputedRows> interpret_rowdot(const LeafCall& call);
 [[nodiscard]] Checked<ComputedRows> interpret_copy(const LeafCall& call);
 [[nodiscard]] Checked<ComputedRows> interpret_pointwise(const LeafCall& call);
+[[nodiscard]] Checked<ComputedRows> interpret_add_rms_norm(const LeafCall& call);
 [[nodiscard]] Checked<ComputedRows> interpret_topk(const LeafCall& call);
 [[nodiscard]] Checked<ComputedRows> interpret_limit_choices(const LeafCall& call);
 [[nodiscard]] Checked<ComputedRows> interpret_gather_rows(const LeafCall& call);

@@ -41,6 +41,9 @@ struct Measure {
 // Requires: rms_scale. The least sqrt(s / length + eps).
 [[nodiscard]] double least_root(const LeafCall& call);
 
+// Requires: add_rms_norm, and its targets are computed. The least sqrt(mean of s^2 + eps).
+[[nodiscard]] double least_norm_root(const LeafCall& call);
+
 // Requires: a leaf with scores, and its targets are computed.
 [[nodiscard]] ScoreSizes measure_scores(const LeafCall& call);
 

@@ -186,6 +186,31 @@ Checked<Ok> check_limit(const Program& program, const Nest& nest, const Stmt& st
                "` over [tokens, choices], and all tokens of the first by a whole axis");
 }
 
+// `(s, y) = add_rms_norm(x, r, w)`: all but w have the same dimensions, w one of their axes, whole.
+Checked<Ok> check_norm(const Program& program, const Nest& nest, const Stmt& stmt) {
+  const auto wrong = [&](const std::string& what) {
+    return make_diag(DiagCode::P065, {{"nest", nest.name}, {"what", what}});
+  };
+  const Buffer& x = *find_buffer(program, stmt.operands[0].buffer);
+  const Buffer& weight = *find_buffer(program, stmt.operands[2].buffer);
+  for (const std::vector<Access>* const accesses : {&stmt.operands, &stmt.targets}) {
+    for (const Access& access : *accesses) {
+      if (!access.renames.empty()) return wrong("`" + access.buffer + "` by its own axes");
+      const Buffer& buffer = *find_buffer(program, access.buffer);
+      const bool fits = &buffer == &weight || buffer.dims == x.dims;
+      if (!fits) return wrong("`" + buffer.name + "` to have the dimensions of `" + x.name + "`");
+    }
+  }
+  const auto named = [](const Dim& dim) { return std::holds_alternative<std::string>(dim); };
+  const bool is_row = weight.dims.size() == 1 && named(weight.dims[0]) &&
+                      std::ranges::find(x.dims, weight.dims[0]) != x.dims.end() &&
+                      std::ranges::all_of(x.dims, named);
+  if (!is_row) return wrong("`" + weight.name + "` to have one axis of `" + x.name + "`'s");
+  const std::string& along = std::get<std::string>(weight.dims[0]);
+  if (std::ranges::find(nest.whole, along) != nest.whole.end()) return Ok{};
+  return wrong("axis `" + along + "` whole");
+}
+
 // Opaque dimensions correspond by position: an operand has those of the target, or none.
 Checked<Ok> check_opaque(const Program& program, const Nest& nest, const Stmt& stmt) {
   const auto opaque = [&](const Access& access) {
@@ -247,6 +272,7 @@ Checked<Ok> check_routing(const Program& program) {
         HP_REQUIRE_OK(check_opaque(program, nest, stmt));
       }
       if (contract->leaf == Leaf::LimitChoices) HP_REQUIRE_OK(check_limit(program, nest, stmt));
+      if (contract->leaf == Leaf::AddRmsNorm) HP_REQUIRE_OK(check_norm(program, nest, stmt));
       if (contract->leaf == Leaf::TopK) HP_REQUIRE_OK(check_topk(program, nest, stmt));
       if (!contract->moves) HP_REQUIRE_OK(check_ragged_target(program, nest, stmt));
     }

@@ -24,6 +24,7 @@ enum class Leaf : std::uint8_t {
   Mul,
   SiluMul,
   RmsScale,
+  AddRmsNorm,
   TopK,
   LimitChoices,
   GatherRows,
@@ -77,6 +78,11 @@ struct WorkShape {
 //                                 `length` features the root-mean-square norm; eps = attr or 1e-6
 //                                 These are pointwise: an operand that lacks an axis of y has one
 //                                 value along it.
+//
+//   add_rms_norm(x, r, w; eps) -> (s, y)   s = x + r, rounded to its type, and y = s w / sqrt(mean
+//   of
+//                                 s^2 + eps) over the one axis of w[N]: the residual connection and
+//                                 the root-mean-square norm behind it; eps = attr or 1e-6
 //
 //   topk(x) -> (i, w)             of every x[T, E] the Kc largest, ties to the lower e, in
 //                                 descending order: i[T, Kc] their e, w[T, Kc] = softmax over them

@@ -89,6 +89,19 @@ double features_of(const Program& program, const Stmt& stmt) {
          size_of_dim(program, value, value.dims.size() - 1);
 }
 
+// Elements of a row of add_rms_norm.
+double norm_length(const Program& program, const Stmt& stmt) {
+  return size_of_dim(program, buffer_of(program, stmt.operands[2]), 0);
+}
+
+// y of add_rms_norm is made of the sums as they are stored, and of a sum of their squares.
+double norm_term(const Program& program, const Producer& producer, double accumulator) {
+  if (producer.target == 0) return kPointwise * accumulator;
+  const Stmt& stmt = *producer.stmt;
+  const DType stored = buffer_of(program, stmt.targets[0]).dtype;
+  return unit_roundoff(stored) + (kPointwise + std::sqrt(norm_length(program, stmt))) * accumulator;
+}
+
 // The largest slope of a pointwise leaf in one operand, where the product of the others is at most
 // `others`.
 double slope_of(const Stmt& stmt, std::size_t operand, double others,
@@ -103,11 +116,28 @@ double slope_of(const Stmt& stmt, std::size_t operand, double others,
   return others / (2 * attribute_of(stmt, "length", 1) * root * root * root);
 }
 
+// The same of add_rms_norm. An element of y moves with its own sum and with the root, which moves
+// it by no more than the first; the largest element of a row is sqrt(length) of its root.
+double norm_slope(const Program& program, const Producer& producer, std::size_t operand,
+                  const Magnitudes& magnitudes) {
+  const Stmt& stmt = *producer.stmt;
+  const bool of_weight = operand == 2;
+  if (producer.target == 0) return of_weight ? 0 : 1;
+  if (of_weight) return std::sqrt(norm_length(program, stmt));
+  const auto known = magnitudes.roots.find(stmt.targets[0].buffer);
+  const double root =
+      known == magnitudes.roots.end() ? std::sqrt(attribute_of(stmt, "eps", 1e-6)) : known->second;
+  return 2 * largest_of(program, stmt.operands[2], magnitudes) / root;
+}
+
 // At most so much of an absolute error of an operand's elements, independent of each other, arrives
 // in the target: what they are multiplied with, over the square root of how many are added up.
 double gain_of(const Program& program, const Producer& producer, std::size_t operand,
                const Magnitudes& magnitudes) {
   const Stmt& stmt = *producer.stmt;
+  if (is_leaf(stmt.leaf, Leaf::AddRmsNorm)) {
+    return norm_slope(program, producer, operand, magnitudes);
+  }
   const LeafContract* const leaf = find_leaf_contract(stmt.leaf);
   if (leaf == nullptr || !leaf->computes || leaf->choices != LeafContract::kNoIndex) return 1;
   double others = 1;
@@ -140,6 +170,9 @@ double leaf_term(const Program& program, const Producer& producer, double accumu
   const std::set<std::string> reduced = reduced_axes(program, producer);
   const LeafContract* const leaf = find_leaf_contract(producer.stmt->leaf);
   if (leaf != nullptr && leaf->pointwise) return kPointwise * accumulator;
+  if (is_leaf(producer.stmt->leaf, Leaf::AddRmsNorm)) {
+    return norm_term(program, producer, accumulator);
+  }
   if (producer.stmt->monoid == Monoid::Store && reduced.empty()) return 0;
   if (producer.stmt->monoid == Monoid::Lse) {
     // Errors of the scores act on every weight; then the weights are summed over the keys.
@@ -302,12 +335,16 @@ ErrorBound bound_after(const Plan& plan, const Producer& producer, const Magnitu
   if (stmt.monoid != Monoid::Store) {
     bound.states = std::sqrt(count_folds(plan, producer)) * unit_roundoff(state) * growth;
   }
+  if (is_leaf(stmt.leaf, Leaf::AddRmsNorm) && producer.target == 1) {
+    const DType stored = buffer_of(plan.program, stmt.targets[0]).dtype;
+    bound.underflow += underflow_of(stored) * gain_of(plan.program, producer, 0, magnitudes);
+  }
   const WireTerms wire = wire_terms(plan, producer, state, magnitudes);
   const WireTerms parts = part_terms(plan, producer);
   bound.wire = wire.relative + parts.relative;
   const double roundings = (bound.leaf + bound.states) / unit_roundoff(state);
-  bound.underflow = product_underflow(plan.program, producer, roundings, state, magnitudes) +
-                    wire.underflow + parts.underflow;
+  bound.underflow += product_underflow(plan.program, producer, roundings, state, magnitudes) +
+                     wire.underflow + parts.underflow;
   double squares = 0;  // what several operands bring with them is independent
   double underflows = 0;
   for (std::size_t i = 0; i < stmt.operands.size(); ++i) {

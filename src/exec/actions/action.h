@@ -127,6 +127,12 @@ struct RowDot {
   std::vector<Loop<3>> loops;
 };
 
+// Residual connections and norms of rows; operands x, residual, weight, sum, y.
+struct AddRmsNorm {
+  AddRmsNormProblem first;
+  std::vector<Loop<5>> loops;
+};
+
 // to = function(a, b), element by element. Rows walk (to, a, b) around the longest axis of `to`.
 struct Apply {
   PointwiseProblem first;
@@ -134,8 +140,9 @@ struct Apply {
   SlotRows<3> slots = {};
 };
 
-using Action = std::variant<Assign, Add, Sum, Fill, Combine, Multiply, Attend, Differentiate,
-                            RowDot, Apply, ChooseExperts, LimitChoices, GatherRows, CombineRows>;
+using Action =
+    std::variant<Assign, Add, Sum, Fill, Combine, Multiply, Attend, Differentiate, RowDot,
+                 AddRmsNorm, Apply, ChooseExperts, LimitChoices, GatherRows, CombineRows>;
 
 // Of a transfer of rows: how many there are, and how many there may be.
 struct SlotShare {

@@ -37,6 +37,10 @@ class AddressFields {
     (*this)(p.tables);
   }
   void operator()(RowDot& dot) { visit_all(dot.first.a.data, dot.first.b.data, dot.first.c); }
+  void operator()(AddRmsNorm& norm) {
+    AddRmsNormProblem& p = norm.first;
+    visit_all(p.x.data, p.residual.data, p.weight.data, p.sum.data, p.y.data);
+  }
   void operator()(Apply& apply) {
     visit_all(apply.first.a.data, apply.first.b.data, apply.first.to);
   }

@@ -18,6 +18,7 @@ constexpr std::array kCallers = {
     Entry{Leaf::AttentionForward, {.elementwise = false, .call = call_attention}},
     Entry{Leaf::AttentionBackward, {.elementwise = false, .call = call_attention_backward}},
     Entry{Leaf::RowDot, {.elementwise = false, .call = call_rowdot}},
+    Entry{Leaf::AddRmsNorm, {.elementwise = false, .call = call_add_rms_norm}},
     Entry{Leaf::TopK, {.elementwise = false, .call = call_topk}},
     Entry{Leaf::LimitChoices, {.elementwise = false, .call = call_limit_choices}},
     Entry{Leaf::Copy, {.elementwise = true, .call = call_copy}},

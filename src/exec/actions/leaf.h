@@ -61,6 +61,8 @@ struct LeafCaller {
 [[nodiscard]] Checked<Action> call_attention_backward(const LeafSite& site, const LeafCall& call);
 // Errors: X002 operand types, X003 the summed axis cut, X011 more than one of them.
 [[nodiscard]] Checked<Action> call_rowdot(const LeafSite& site, const LeafCall& call);
+// Errors: X002 operand types, X003 the axis of the norm cut.
+[[nodiscard]] Checked<Action> call_add_rms_norm(const LeafSite& site, const LeafCall& call);
 // Errors: X002 operand types, X003 experts, tokens or choices cut.
 [[nodiscard]] Checked<Action> call_limit_choices(const LeafSite& site, const LeafCall& call);
 [[nodiscard]] Checked<Action> call_topk(const LeafSite& site, const LeafCall& call);

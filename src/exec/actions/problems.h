@@ -161,4 +161,30 @@ struct PointwiseProblem {
   double epsilon = 0;
 };
 
+// Of every row: sum[i] = x[i] + residual[i], rounded to its type, and, of what is rounded,
+// y[i] = sum[i] / sqrt(mean of sum^2 + epsilon) * weight[i]. Computed in f32 (f64 where an operand
+// is). Strides in elements.
+struct AddRmsNormProblem {
+  struct Rows {
+    const void* data = nullptr;
+    DType dtype = DType::F32;
+    std::int64_t row_stride = 0;
+    std::int64_t stride = 1;
+  };
+  struct Results {
+    void* data = nullptr;
+    DType dtype = DType::F32;
+    std::int64_t row_stride = 0;
+    std::int64_t stride = 1;
+  };
+  std::int64_t rows = 1;
+  std::int64_t length = 0;
+  Rows x;
+  Rows residual;
+  Rows weight;  // the same for all rows
+  Results sum;
+  Results y;
+  double epsilon = 0;
+};
+
 }  // namespace harpe

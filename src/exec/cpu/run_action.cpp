@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "exec/cpu/kernels/add_rms_norm.h"
 #include "exec/cpu/kernels/attention.h"
 #include "exec/cpu/kernels/attention_backward.h"
 #include "exec/cpu/kernels/elementwise.h"
@@ -18,6 +19,7 @@ namespace {
 
 using actions::Action;
 using actions::Add;
+using actions::AddRmsNorm;
 using actions::Apply;
 using actions::Assign;
 using actions::Attend;
@@ -262,6 +264,18 @@ void run_action(const RowDot& products) {
     problem.b.data = moved(problem.b.data, offsets[1]);
     problem.c = moved(problem.c, offsets[2]);
     multiply_rows(problem);
+  });
+}
+
+void run_action(const AddRmsNorm& norm) {
+  for_each_turn(std::span<const Loop<5>>(norm.loops), [&](const auto& offsets, bool) {
+    AddRmsNormProblem problem = norm.first;
+    problem.x.data = moved(problem.x.data, offsets[0]);
+    problem.residual.data = moved(problem.residual.data, offsets[1]);
+    problem.weight.data = moved(problem.weight.data, offsets[2]);
+    problem.sum.data = moved(problem.sum.data, offsets[3]);
+    problem.y.data = moved(problem.y.data, offsets[4]);
+    add_rms_norm(problem);
   });
 }
 

@@ -103,6 +103,43 @@ TEST_F(Compute, multiplies_rows) {
   }
 }
 
+// Rows that threads keep, and longer ones; by vectors, and by elements. Sums have equal bits.
+TEST_F(Compute, adds_residuals_and_normalises_rows) {
+  for (unsigned seed = 0; seed < 48; ++seed) {
+    Arena arena(seed);
+    const DType dtype = kTypes[seed % 4];
+    const std::int64_t turns = arena.draw(1, 2);
+    const std::int64_t rows = arena.draw(1, 20);
+    const std::int64_t length =
+        seed % 3 == 0 ? 8 * arena.draw(1, 2600) : arena.draw(1, seed % 3 == 1 ? 300 : 20000);
+    const std::int64_t pitch = length + 8 * arena.draw(0, 1);
+    const auto terms = static_cast<double>(length);
+    // A row of numbers up to 2 has none above sqrt(length) of its root.
+    const double bound =
+        std::sqrt(terms) * ((terms + 8) * state_roundoff(dtype) + 2 * unit_roundoff(dtype));
+    const std::int64_t y = arena.add(dtype, turns * rows * pitch, bound);
+    const std::int64_t sum = arena.add(dtype, turns * rows * pitch);
+    const std::int64_t x = arena.add(dtype, turns * rows * pitch);
+    const std::int64_t residual = arena.add(dtype, turns * rows * pitch);
+    const std::int64_t weight = arena.add(dtype, length);
+    check(arena, [&](std::byte* base) {
+      actions::AddRmsNorm norm;
+      norm.first = {.rows = rows,
+                    .length = length,
+                    .x = {.data = base + x, .dtype = dtype, .row_stride = pitch},
+                    .residual = {.data = base + residual, .dtype = dtype, .row_stride = pitch},
+                    .weight = {.data = base + weight, .dtype = dtype},
+                    .sum = {.data = base + sum, .dtype = dtype, .row_stride = pitch},
+                    .y = {.data = base + y, .dtype = dtype, .row_stride = pitch},
+                    .epsilon = 1e-5};
+      const std::int64_t turn = rows * pitch * size_in_bytes(dtype);
+      norm.loops.push_back({.length = turns, .bytes = {turn, turn, 0, turn, turn}});
+      return norm;
+    });
+    if (HasFailure()) FAIL() << "seed " << seed;
+  }
+}
+
 // A product with its operands one way or the other, in batches and sums of products.
 struct Product {
   std::int64_t m, n, k, batch, sums;

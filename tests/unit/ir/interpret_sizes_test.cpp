@@ -97,6 +97,30 @@ TEST(InterpretSizes, of_functions_are_their_slopes_times_the_operands) {
   EXPECT_NEAR(scale_of("rms_scale(a, b; length=1, eps=0.0)", 3), 1.5 * std::sqrt(1.25), 1e-3);
 }
 
+TEST(InterpretSizes, of_normalised_sums_are_those_of_what_cancelled_in_them) {
+  const std::string program =
+      std::string(kCancels) +
+      "buffer w : f64[N] in buffer s : f64[M, N] out buffer y : f64[M, N] out"
+      " nest n over (M) whole (N) { (s, y) = add_rms_norm(a, b, w; eps=0.01) }";
+  TensorMap inputs = kCancelling;
+  inputs["w"] = numbers({2}, {1, 10});
+  const Meaning exact = meaning_of(program, inputs);
+  EXPECT_EQ(exact.scales.at("y")[0], 0);
+  const Meaning meaning = meaning_of(program, inputs, {"a", "b"});
+  EXPECT_EQ(load(meaning.outputs.at("y"), 1), 0);
+  EXPECT_NEAR(meaning.scales.at("s")[1], std::sqrt(32.0), 1e-9);
+  // The sums are 0, so that the root is that of eps, 0.1, and does not move.
+  EXPECT_NEAR(meaning.scales.at("y")[1], std::sqrt(32.0) * 10 / 0.1, 1e-9);
+  EXPECT_NEAR(meaning.roots.at("s"), 0.1, 1e-12);
+  inputs["b"] = numbers({1, 2}, {0, 0});
+  const Meaning moved = meaning_of(program, inputs, {"a"});
+  // By its own error, of 3 in 5 / sqrt(2), and by the root's: (3^2, 4^2) / 25, of 3 too.
+  const double root = std::sqrt(12.5 + 0.01);
+  const double of_root = 3 / root * std::hypot(9, 16) / (2 * root * root);
+  EXPECT_NEAR(load(moved.outputs.at("y"), 0), 3 / root, 1e-12);
+  EXPECT_NEAR(moved.scales.at("y")[0], std::hypot(3 / root, of_root), 1e-9);
+}
+
 TEST(InterpretSizes, of_functions_that_bend_hold_for_small_errors_too) {
   // The sum of squares of what cancels: errors of a 256th are far beyond the bend at eps.
   const Meaning meaning = meaning_of(

@@ -4,10 +4,9 @@
 #include <array>
 #include <cmath>
 #include <numbers>
-#include <type_traits>
 #include <utility>
 
-#include "exec/cpu/kernels/elementwise.h"
+#include "exec/cpu/kernels/widened.h"
 #include "support/multiversion.h"
 
 namespace harpe {
@@ -15,36 +14,10 @@ namespace {
 
 constexpr std::int64_t kChunk = 512;  // elements worked on at a time, in registers' types
 
-// values[i] = operand[first + i], widened.
 template <class Real>
 void widen(const PointwiseProblem::Operand& operand, std::int64_t first, std::int64_t n,
            Real* values) {
-  constexpr DType kReal = std::is_same_v<Real, double> ? DType::F64 : DType::F32;
-  const std::int64_t size = size_in_bytes(operand.dtype);
-  const auto* const data = static_cast<const std::byte*>(operand.data);
-  if (operand.stride == 1) {
-    convert(values, kReal, data + first * size, operand.dtype, n);
-    return;
-  }
-  const std::int64_t turns = operand.stride == 0 ? 1 : n;
-  for (std::int64_t i = 0; i < turns; ++i) {
-    convert(values + i, kReal, data + (first + i) * operand.stride * size, operand.dtype, 1);
-  }
-  if (operand.stride == 0) std::fill_n(values, n, values[0]);
-}
-
-template <class Real>
-void narrow(const PointwiseProblem& p, std::int64_t first, std::int64_t n, const Real* values) {
-  constexpr DType kReal = std::is_same_v<Real, double> ? DType::F64 : DType::F32;
-  const std::int64_t size = size_in_bytes(p.to_dtype);
-  auto* const data = static_cast<std::byte*>(p.to);
-  if (p.to_stride == 1) {
-    convert(data + first * size, p.to_dtype, values, kReal, n);
-    return;
-  }
-  for (std::int64_t i = 0; i < n; ++i) {
-    convert(data + (first + i) * p.to_stride * size, p.to_dtype, values + i, kReal, 1);
-  }
+  widen(operand.data, operand.dtype, operand.stride, first, n, values);
 }
 
 // x / (1 + e^-x). The root of the exponential keeps the quotient where e^-x would overflow.
@@ -104,7 +77,7 @@ void apply_in(const PointwiseProblem& p,
     widen(p.a, first, n, a.data());
     if (p.b.data != nullptr) widen(p.b, first, n, b.data());
     function(p, a.data(), b.data(), n);
-    narrow(p, first, n, a.data());
+    narrow(p.to, p.to_dtype, p.to_stride, first, n, a.data());
   }
 }
 

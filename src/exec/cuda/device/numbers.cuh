@@ -91,6 +91,22 @@ HP_DEVICE void store_number(void* data, Number number, std::int64_t at, Real val
   }
 }
 
+// As a number of the type reads, in Real.
+template <class Real>
+HP_DEVICE Real round_to(Number number, Real value) {
+  switch (number) {
+    case Number::F64:
+      return value;
+    case Number::F32:
+      return static_cast<Real>(static_cast<float>(value));
+    case Number::F16:
+      return static_cast<Real>(widen_f16(narrow_half<Number::F16>(value)));
+    case Number::BF16:
+      return static_cast<Real>(widen_bf16(narrow_half<Number::BF16>(value)));
+  }
+  return value;
+}
+
 // So many 32-bit words, loaded and stored 16 bytes at a time where there are as many.
 template <int kWords>
 struct alignas(kWords >= 4 ? 16 : 4 * kWords) Words {

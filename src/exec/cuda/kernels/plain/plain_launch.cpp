@@ -15,12 +15,10 @@ using device::MapArgs;
 using device::MoveArgs;
 using device::StridedPlace;
 
-constexpr std::array<std::string_view, 13> kPlainNames = {
-    "move",           "map",           "sum",
-    "combine",        "join",          "rowdot",
-    "gemm",           "attention",     "attention_backward",
-    "choose_experts", "limit_choices", "gather_rows",
-    "combine_rows"};
+constexpr std::array<std::string_view, 14> kPlainNames = {
+    "move",           "map",           "sum",         "combine",     "join",
+    "rowdot",         "add_rms_norm",  "gemm",        "attention",   "attention_backward",
+    "choose_experts", "limit_choices", "gather_rows", "combine_rows"};
 
 // Where the operands are, taken out of the arguments: what is left is the batch's.
 StridedPlace take_place(MoveArgs& args) {

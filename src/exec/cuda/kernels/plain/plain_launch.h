@@ -14,10 +14,11 @@
 namespace harpe::cuda {
 
 // A run of a plain kernel.
-using PlainArgs = std::variant<device::MoveArgs, device::MapArgs, device::SumArgs,
-                               device::CombineArgs, device::RowDotArgs, device::PlainGemmArgs,
-                               device::PlainAttentionArgs, device::PlainBackwardArgs,
-                               device::ChooseArgs, device::LimitArgs, device::RouteArgs>;
+using PlainArgs =
+    std::variant<device::MoveArgs, device::MapArgs, device::SumArgs, device::CombineArgs,
+                 device::RowDotArgs, device::AddRmsNormArgs, device::PlainGemmArgs,
+                 device::PlainAttentionArgs, device::PlainBackwardArgs, device::ChooseArgs,
+                 device::LimitArgs, device::RouteArgs>;
 struct PlainLaunch {
   PlainKernel kernel = PlainKernel::Move;
   bool wide = false;

@@ -16,6 +16,8 @@ namespace harpe::cuda {
 [[nodiscard]] Checked<LaunchSpecs> plan(const LaunchChoice& choice,
                                         const actions::RowDot& products);
 [[nodiscard]] Checked<LaunchSpecs> plan(const LaunchChoice& choice,
+                                        const actions::AddRmsNorm& norm);
+[[nodiscard]] Checked<LaunchSpecs> plan(const LaunchChoice& choice,
                                         const actions::Multiply& products);
 [[nodiscard]] Checked<LaunchSpecs> plan(const LaunchChoice& choice, const actions::Attend& heads);
 [[nodiscard]] Checked<LaunchSpecs> plan(const LaunchChoice& choice,

@@ -17,13 +17,14 @@ struct Entry {
   bool computes = true;  // in f32 or f64
 };
 
-constexpr std::array<Entry, 13> kEntries = {{
+constexpr std::array<Entry, 14> kEntries = {{
     {"move", "plain/device/strided", "MoveArgs", device::kStridedThreads, 4, false},
     {"map", "plain/device/strided", "MapArgs", device::kStridedThreads, 4},
     {"sum", "plain/device/fold", "SumArgs", device::kStridedThreads, 2},
     {"combine", "plain/device/fold", "CombineArgs", device::kRowThreads, 1},
     {"join_parts", "plain/device/join", "JoinArgs", device::kRowThreads, 4, false},
     {"row_dot", "plain/device/row_dot", "RowDotArgs", device::kRowThreads, 4},
+    {"add_rms_norm", "plain/device/add_rms_norm", "AddRmsNormArgs", device::kNormThreads, 2},
     {"plain_gemm", "plain/device/plain_gemm", "PlainGemmArgs", device::kPlainGemmThreads, 2},
     {"plain_attention", "plain/device/plain_attention", "PlainAttentionArgs",
      device::kPlainAttentionThreads, 2},

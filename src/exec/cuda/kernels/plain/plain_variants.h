@@ -15,6 +15,7 @@ enum class PlainKernel : std::uint8_t {
   Combine,
   Join,
   RowDot,
+  AddRmsNorm,
   Gemm,
   Attention,
   Backward,

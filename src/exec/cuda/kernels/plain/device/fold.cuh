@@ -8,22 +8,6 @@
 // first is needed: those of other ranks are microseconds away.
 namespace harpe::device {
 
-// As a number of the type reads, in Real.
-template <class Real>
-HP_DEVICE Real round_to(Number number, Real value) {
-  switch (number) {
-    case Number::F64:
-      return value;
-    case Number::F32:
-      return static_cast<Real>(static_cast<float>(value));
-    case Number::F16:
-      return static_cast<Real>(widen_f16(narrow_half<Number::F16>(value)));
-    case Number::BF16:
-      return static_cast<Real>(widen_bf16(narrow_half<Number::BF16>(value)));
-  }
-  return value;
-}
-
 template <class Real, int kCount>
 HP_DEVICE void load_operand(const FoldOperand& from, std::int64_t offset, Real (&values)[kCount]) {
   if constexpr (kCount == 1) {

@@ -130,6 +130,30 @@ struct RowDotArgs {
   std::int64_t all_rows;
 };
 
+inline constexpr int kNormThreads = 256;  // a block a row
+inline constexpr int kNormRun = 8;        // neighbours of a row that a thread has at a time
+
+// sum = x + residual, rounded, and y = sum / sqrt(mean of sum^2 + epsilon) * weight, by rows; steps
+// in bytes. Operands x, residual, weight, sum, y.
+struct AddRmsNormArgs {
+  static constexpr int kOperands = 5;
+
+  const void* x;
+  const void* residual;
+  const void* weight;
+  void* sum;
+  void* y;
+  Number numbers[kOperands];
+  std::int64_t row_bytes[kOperands];
+  std::int64_t element_bytes[kOperands];
+  bool dense;  // one type, rows of whole runs without gaps, all aligned to 16 bytes
+  std::int64_t rows;
+  std::int64_t length;
+  double epsilon;
+  LoopNest<kOperands> nest;
+  std::int64_t all_rows;  // of all turns
+};
+
 // A matrix by its strides in elements.
 struct PlainMatrix {
   const void* data;
