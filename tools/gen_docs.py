@@ -25,6 +25,7 @@ SHAPES = {
     "ag_gemm": "m=64 n=64 k=64",
     "gemm_rs": "m=64 n=64 k=64",
     "gemm_ar": "m=64 n=64 k=64",
+    "gemm_ar_norm": "m=64 n=64 k=64",
     "attention": "seq=64 heads=4 head_dim=16",
     "attention_bwd": "seq=64 heads=4 head_dim=16",
     "decode": "batch=4 kv=64 heads=4 head_dim=16",

@@ -25,6 +25,7 @@ constexpr std::array kOperators = {
     make("ag_gemm", op_text::ag_gemm),
     make("gemm_rs", op_text::gemm_rs),
     make("gemm_ar", op_text::gemm_ar),
+    make("gemm_ar_norm", op_text::gemm_ar_norm),
     make("attention", op_text::attention),
     make("attention_bwd", op_text::attention_bwd),
     make("decode", op_text::decode),

@@ -119,6 +119,31 @@ constexpr std::array kGemmAr = {
         &with<reduce_hierarchical, Reduced::Replicated>},
 };
 
+constexpr std::array kGemmArNorm = {
+    NamedSchedule{"bulk",
+                  "reduced block by block and gathered, once; every rank normalises all rows",
+                  &with<reduce_bulk, Reduced::Replicated>},
+    NamedSchedule{"fetch",
+                  "partial blocks fetched and added up by one rank each, then gathered; every rank "
+                  "normalises all rows",
+                  &with<reduce_fetch, Reduced::Replicated>},
+    NamedSchedule{"push",
+                  "partial blocks pushed to one rank each as they are made, then gathered; every "
+                  "rank normalises all rows",
+                  &with<reduce_push, Reduced::Replicated>},
+    NamedSchedule{"one_shot",
+                  "partial products pushed to all ranks, each of which adds up and normalises all",
+                  &reduce_one_shot},
+    NamedSchedule{"scattered",
+                  "partial blocks pushed to one rank each, which normalises its rows; these are "
+                  "gathered, and residuals stay by rows",
+                  &reduce_normalise_gather},
+    NamedSchedule{"hierarchical",
+                  "reduced and gathered over the inner mesh axes, then over the first; every rank "
+                  "normalises all rows",
+                  &with<reduce_hierarchical, Reduced::Replicated>},
+};
+
 }  // namespace
 
 Diag refuse_schedule(std::string_view schedule, std::string_view op, std::string_view reason) {
@@ -131,5 +156,6 @@ std::span<const NamedSchedule> gemm_schedules() { return kGemm; }
 std::span<const NamedSchedule> ag_gemm_schedules() { return kAgGemm; }
 std::span<const NamedSchedule> gemm_rs_schedules() { return kGemmRs; }
 std::span<const NamedSchedule> gemm_ar_schedules() { return kGemmAr; }
+std::span<const NamedSchedule> gemm_ar_norm_schedules() { return kGemmArNorm; }
 
 }  // namespace harpe

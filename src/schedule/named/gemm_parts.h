@@ -28,6 +28,9 @@ Checked<Script> reduce_ring(const Program& program, const Mesh& mesh);  // scatt
 Checked<Script> reduce_fetch(const Program& program, const Mesh& mesh, Reduced result);
 Checked<Script> reduce_push(const Program& program, const Mesh& mesh, Reduced result);
 Checked<Script> reduce_one_shot(const Program& program, const Mesh& mesh);  // replicated
+// Of a product whose rows are normalised: by their owners, behind the reduction and before the
+// gather. The residual is scattered too.
+Checked<Script> reduce_normalise_gather(const Program& program, const Mesh& mesh);
 Checked<Script> reduce_hierarchical(const Program& program, const Mesh& mesh, Reduced result);
 
 // S616: a schedule that has no meaning for an operator, and why.

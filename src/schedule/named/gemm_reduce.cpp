@@ -11,6 +11,14 @@ constexpr Transfer kPushSums{How::Direct, Initiator::Src, {}, Via::Sm, Signal::C
 constexpr Transfer kExchangeSums{How::OneShot, Initiator::Src, {}, Via::Sm, Signal::Counter};
 constexpr Transfer kFetchSums{How::Direct, Initiator::Dst, 2, Via::Ce, Signal::Event};
 
+// The product whose partial sums are reduced: all of the program, or all but a norm of its rows,
+// which each rank computes of the rows that it has.
+Checked<GemmShape> read_reduced(const Program& program) {
+  if (program.nests.size() != 2) return read_gemm(program);
+  HP_TRY(NormShape shape, read_normalised_gemm(program));
+  return std::move(shape.gemm);
+}
+
 // A result that ends everywhere is reduced block by block and gathered (commir.md D14), along its
 // rows or, where there are more, its columns.
 const SizedAxis& blocked_axis(const GemmShape& shape, Reduced result, std::int64_t ranks) {
@@ -45,17 +53,27 @@ Reduction place_operands(std::string_view schedule, const Program& program, cons
 // Block by block, each rank starting behind its own: its own block is the last, and complete.
 Checked<Script> rotate_result(std::string_view schedule, const Program& program, const Mesh& mesh,
                               Reduced result, const Transfer& transfer) {
-  HP_TRY(const GemmShape shape, read_gemm(program));
+  HP_TRY(const GemmShape shape, read_reduced(program));
   Reduction reduction = place_operands(schedule, program, mesh, shape, result);
   reduction.builder.rotate(shape.nest, reduction.block, reduction.all, 1);
   reduction.builder.drain(shape.nest, {shape.c}, reduction.all, reduction.block, transfer);
   return reduction.builder.take();
 }
 
+// Partial blocks, each as soon as the product has made it, the next rank's first.
+void push_blocks(Reduction& reduction, const GemmShape& shape) {
+  ScheduleBuilder& builder = reduction.builder;
+  builder.drain(shape.nest, {shape.c}, reduction.all, "", kPushSums);
+  std::vector<std::string> order{reduction.block};
+  const MeshRef over = builder.axes(reduction.all);
+  order.insert(order.end(), over.begin(), over.end());
+  builder.add(ChunkLeaf{shape.nest, "leaf", reduction.inner, order});
+}
+
 }  // namespace
 
 Checked<Script> reduce_bulk(const Program& program, const Mesh& mesh, Reduced result) {
-  HP_TRY(const GemmShape shape, read_gemm(program));
+  HP_TRY(const GemmShape shape, read_reduced(program));
   Reduction reduction = place_operands("bulk", program, mesh, shape, result);
   reduction.builder.drain(shape.nest, {shape.c}, reduction.all, "", kBulk);
   return reduction.builder.take();
@@ -70,20 +88,16 @@ Checked<Script> reduce_fetch(const Program& program, const Mesh& mesh, Reduced r
 }
 
 Checked<Script> reduce_push(const Program& program, const Mesh& mesh, Reduced result) {
-  HP_TRY(const GemmShape shape, read_gemm(program));
+  HP_TRY(const GemmShape shape, read_reduced(program));
   Reduction reduction = place_operands("push", program, mesh, shape, result, true);
-  ScheduleBuilder& builder = reduction.builder;
-  builder.drain(shape.nest, {shape.c}, reduction.all, "", kPushSums);
-  std::vector<std::string> order{reduction.block};
-  const MeshRef over = builder.axes(reduction.all);
-  order.insert(order.end(), over.begin(), over.end());
-  builder.add(ChunkLeaf{shape.nest, "leaf", reduction.inner, order});
-  builder.add(FuseNests{shape.nest + "_fused", {shape.nest}, true, std::nullopt, std::nullopt});
-  return builder.take();
+  push_blocks(reduction, shape);
+  reduction.builder.add(
+      FuseNests{shape.nest + "_fused", {shape.nest}, true, std::nullopt, std::nullopt});
+  return reduction.builder.take();
 }
 
 Checked<Script> reduce_one_shot(const Program& program, const Mesh& mesh) {
-  HP_TRY(const GemmShape shape, read_gemm(program));
+  HP_TRY(const GemmShape shape, read_reduced(program));
   const MeshPlan plan(mesh);
   ScheduleBuilder builder("one_shot", program, plan);
   const auto k = builder.tile(shape.k.name, {plan.all().ranks}, "k");
@@ -93,8 +107,20 @@ Checked<Script> reduce_one_shot(const Program& program, const Mesh& mesh) {
   return builder.take();
 }
 
+Checked<Script> reduce_normalise_gather(const Program& program, const Mesh& mesh) {
+  HP_TRY(const NormShape shape, read_normalised_gemm(program));
+  Reduction reduction =
+      place_operands("scattered", program, mesh, shape.gemm, Reduced::Scattered, true);
+  ScheduleBuilder& builder = reduction.builder;
+  builder.shard({shape.residual, shape.residual_out}, reduction.block, reduction.all);
+  builder.parallelize(shape.nest, reduction.block, reduction.all);
+  push_blocks(reduction, shape.gemm);
+  builder.drain(shape.nest, {shape.y}, reduction.all, "", kPushSums);
+  return builder.take();
+}
+
 Checked<Script> reduce_hierarchical(const Program& program, const Mesh& mesh, Reduced result) {
-  HP_TRY(const GemmShape shape, read_gemm(program));
+  HP_TRY(const GemmShape shape, read_reduced(program));
   MeshPlan plan(mesh);
   const auto [outer, inner] = plan.outer_and_inner(smaller_factor(plan.all().ranks));
   ScheduleBuilder builder("hierarchical", program, plan);

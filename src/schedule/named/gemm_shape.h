@@ -18,4 +18,15 @@ struct GemmShape {
 // Errors: S603.
 [[nodiscard]] Checked<GemmShape> read_gemm(const Program& program);
 
+// Such a product, and a nest that adds a residual to it and normalises its rows:
+// `(residual_out, y) = add_rms_norm(c, residual, weight)`.
+struct NormShape {
+  GemmShape gemm;
+  std::string nest;
+  std::string residual, residual_out, y;
+};
+
+// Errors: S603.
+[[nodiscard]] Checked<NormShape> read_normalised_gemm(const Program& program);
+
 }  // namespace harpe

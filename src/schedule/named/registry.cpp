@@ -27,6 +27,7 @@ constexpr std::array kOperators = {
     Entry{"ag_gemm", &ag_gemm_schedules, "ring"},
     Entry{"gemm_rs", &gemm_rs_schedules, "ring"},
     Entry{"gemm_ar", &gemm_ar_schedules, "bulk"},
+    Entry{"gemm_ar_norm", &gemm_ar_norm_schedules, "bulk"},
     Entry{"attention", &attention_schedules, "", &choose_attention},
     Entry{"attention_bwd", &attention_backward_schedules, "", &choose_attention_backward},
     Entry{"decode", &decode_schedules, "bulk"},

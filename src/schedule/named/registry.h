@@ -56,7 +56,7 @@ struct Applicability {
 //   rank:
 //               zigzag_ring; else allgather
 //   attention_bwd   the same, without tree
-//   gemm, ag_gemm, gemm_rs: ring; gemm_ar, decode: bulk; moe: push
+//   gemm, ag_gemm, gemm_rs: ring; gemm_ar, gemm_ar_norm, decode: bulk; moe: push
 // Errors: S602, S603.
 [[nodiscard]] Checked<Script> choose_auto(std::string_view op, const Program& program,
                                           const Mesh& mesh);

@@ -57,7 +57,8 @@ const std::vector<Question>& questions() {
       {"gemm_rs", kRows, "tp=2", "bulk"},   // pulls
       {"gemm_rs", kRows, "tp=2", "fetch"},  // partials16
       {"gemm_ar", kRows, "tp=3", "push"},
-      {"gemm_ar", kRows, "tp=3", "one_shot"},  // sums stored at all peers and added up here
+      {"gemm_ar", kRows, "tp=3", "one_shot"},        // sums stored at all peers and added up here
+      {"gemm_ar_norm", kRows, "tp=2", "scattered"},  // rows normalised between two exchanges
       {"attention", kHeads, "cp=2", "push"},
       {"attention", kHeads, "cp=2", "ring"},  // states that are carried
       {"attention_bwd", kHeads, "cp=2", "ring"},

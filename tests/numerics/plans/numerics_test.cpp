@@ -308,7 +308,7 @@ class Numerics : public testing::TestWithParam<std::string> {
 
 TEST_P(Numerics, products_are_right_under_every_schedule) {
   Tally tally;
-  for (const char* op : {"gemm", "ag_gemm", "gemm_rs", "gemm_ar"}) {
+  for (const char* op : {"gemm", "ag_gemm", "gemm_rs", "gemm_ar", "gemm_ar_norm"}) {
     tally.run(op, kProducts, GetParam());
   }
   report(tally, 400);
@@ -343,7 +343,7 @@ TEST_P(Numerics, decoding_is_right_under_every_schedule) {
 // Shapes for which GPUs have kernels with panels, by every rule that joins and moves them.
 TEST(GpuShapes, are_right_under_every_schedule) {
   Tally tally;
-  for (const char* op : {"ag_gemm", "gemm_rs", "gemm_ar"}) {
+  for (const char* op : {"ag_gemm", "gemm_rs", "gemm_ar", "gemm_ar_norm"}) {
     tally.run(op, {{"whole tiles", {"m=96", "n=96", "k=96"}}}, "bf16");
   }
   const std::vector<std::string> meshes = {"x=2", "x=4", "y=2,x=2"};

@@ -51,6 +51,7 @@ const std::vector<Family>& families() {
         {{}, "tp=2", "bulk"},
         {{}, "tp=3", "fetch"},
         {{"m=8"}, "tp=3", "one_shot"}}},
+      {"gemm_ar_norm", {{{"m=8"}, "tp=3", "one_shot"}, {{}, "tp=2", "scattered"}}},
       {"attention",
        {{{}, "cp=2", "push"},
         {{}, "cp=3", "ring"},

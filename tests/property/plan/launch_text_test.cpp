@@ -39,6 +39,7 @@ std::vector<Subject> subjects() {
           {"ag_gemm", "bulk", gemm, four},
           {"gemm_rs", "push", gemm, four},
           {"gemm_ar", "bulk", gemm, two},
+          {"gemm_ar_norm", "one_shot", gemm, two},
           {"ag_gemm", "hierarchical", gemm, nodes},
           {"attention", "zigzag_ring", attention, two},
           {"attention_bwd", "ring", attention, two},

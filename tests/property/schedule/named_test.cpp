@@ -42,7 +42,7 @@ Program instantiate_problem(const Problem& problem) {
 
 std::vector<Problem> all_problems() {
   std::vector<Problem> problems;
-  for (const char* op : {"gemm", "ag_gemm", "gemm_rs", "gemm_ar"}) {
+  for (const char* op : {"gemm", "ag_gemm", "gemm_rs", "gemm_ar", "gemm_ar_norm"}) {
     problems.push_back({op, {{"m", 64}, {"n", 48}, {"k", 96}}});
     problems.push_back({op, {{"m", 17}, {"n", 31}, {"k", 23}}});
     problems.push_back({op, {{"m", 2}, {"n", 9}, {"k", 3}}});

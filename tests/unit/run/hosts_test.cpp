@@ -25,8 +25,8 @@ Checked<FittedPlan> plan_between(const Request& request) {
 }
 
 TEST(Hosts, get_from_auto_what_runs_between_them) {
-  for (const std::string op :
-       {"gemm", "ag_gemm", "gemm_rs", "gemm_ar", "attention", "attention_bwd", "decode", "moe"}) {
+  for (const std::string op : {"gemm", "ag_gemm", "gemm_rs", "gemm_ar", "gemm_ar_norm", "attention",
+                               "attention_bwd", "decode", "moe"}) {
     for (const std::string mesh : {"a=2", "a=4", "a=2,b=2"}) {
       const Checked<FittedPlan> fitted = plan_between(request_for(op, mesh));
       ASSERT_TRUE(fitted.ok()) << op << " on " << mesh << ": " << render(fitted.error());

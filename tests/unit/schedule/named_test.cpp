@@ -178,6 +178,10 @@ TEST(NamedSchedules, refuse_with_the_numbers_and_what_does_apply) {
       form_of("gemm_ar", "ring", make_program("gemm_ar"), one(8)),
       "error[S616]: `ring` does not apply to `gemm_ar`: a travelling sum ends at one rank, and "
       "the result ends at all; try `bulk`, `fetch`, `push`");
+  EXPECT_EQ(form_of("gemm_ar_norm", "scattered", make_program("gemm_ar"), one(8)),
+            "error[S603]: program `gemm_ar` is not a nest of one `matmul` statement with a [m, k] "
+            "and b [k, n], and a nest of one `add_rms_norm` statement of its result; write a "
+            "schedule file instead");
 }
 
 TEST(NamedSchedules, refuse_names_and_programs_they_do_not_know) {
