@@ -20,7 +20,9 @@ def compute(x, w, v, bias, group):
     z = hp.linear_rs(torch.tanh(y + a * b), v, bias, group=group)
     q = z.unflatten(-1, (3, 4))
     o, lse = hp.attention(q, q[:, :, :1], q[:, :, :1], causal=True, group=group, return_lse=True)
-    return hp.linear_ar(o.flatten(2), v, bias, group=group).square().mean() + lse.mean().detach()
+    z = hp.linear_ar(o.flatten(2), v, bias, group=group)
+    y, total = hp.linear_ar_norm(o.flatten(2), v, z, bias, group=group)
+    return (y + total).square().mean() + lse.mean().detach()
 
 
 def draw(positions):
@@ -61,7 +63,8 @@ def check_registration():
     rows = torch.randn(2, 4 * ranks**2, 12)
     arguments = {
         "ag_linear": (x, w, bias, group), "linear_rs": (x, v, bias, group),
-        "linear_ar": (x, v, None, group), "ag_linears": (x, [w, v], group),
+        "linear_ar": (x, v, None, group), "linear_ar_norm": (x, v, x, bias, 1e-6, group),
+        "ag_linears": (x, [w, v], group),
         "attention": (q, k, k, *mask), "_ag_matmul": (x, w, None, group),
         "_matmul_rs": (x, w, None, group), "_ag_linear_weight": (rows, x, False, group),
         "_linear_rs_weight": (x, rows, True, group),
@@ -106,7 +109,7 @@ def recompute():
         launches.append(count_launches() - before)
     for other in results[1:]:
         assert all(map(torch.equal, results[0], other))
-    assert launches[1] == launches[0] + 5, launches  # each operator of the forward once more
+    assert launches[1] == launches[0] + 6, launches  # each operator of the forward once more
     return sorted({*seen}), launches[2] - launches[0]
 
 
@@ -127,7 +130,8 @@ class Compile(unittest.TestCase):
     def test_checkpointing(self):
         for seen, more in self.pool.call(recompute):
             self.assertEqual(seen, ["harpe::_ag_linear", "harpe::_attention", "harpe::_linear_ar",
-                                    "harpe::_linear_rs", "harpe::ag_linears"])
+                                    "harpe::_linear_ar_norm", "harpe::_linear_rs",
+                                    "harpe::ag_linears"])
             self.assertEqual(more, 0)  # what is saved is not computed again
 
 

@@ -237,7 +237,7 @@ class Modules(unittest.TestCase):
     def test_code_blocks_of_the_page(self):
         text = PAGE.read_text(encoding="utf-8")
         blocks = re.findall(r"^```python\n(.*?)^```$", text, re.M | re.S)
-        self.assertEqual(len(blocks), 7)
+        self.assertEqual(len(blocks), 9)
         with tempfile.TemporaryDirectory() as folder:
             for shapes in self.pool.call(run_page, blocks, folder):
                 self.assertEqual(shapes, ((1, 64, 96), (1, 64, 128), 64))

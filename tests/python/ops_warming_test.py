@@ -53,13 +53,14 @@ def warm_up():
     assert list_plans(group) == dict.fromkeys(made, 1)
     harpe.warmup([("ag_linears", dict(x=(4, 8), weights=[(6, 8), (4, 8)])),
                   ("linear_ar", dict(x=(4, 8), w=(6, 8), bias=(6,))),
+                  ("linear_ar_norm", dict(x=(3, 8), w=(6, 8), residual=(3, 6), norm_weight=(6,))),
                   ("attention", dict(q=(1, 4, 2, 8), k=(1, 4, 2, 8), v=(1, 4, 2, 8), causal=True,
                                      documents=(1, 4 * ranks))),
                   ("decode", dict(q=(2, 2, 8), k_cache=(2, 4, 2, 8), v_cache=(2, 4, 2, 8),
                                   lengths=(2,))),
                   ("moe", dict(x=(4, 8), topk_ids=(4, 2), topk_weights=(4, 2), w1=(2, 4, 8),
                                w3=(2, 4, 8), w2=(2, 8, 4)))], group=group, device="cpu")
-    assert len(list_plans(group)) == len(made) + 5 and not find_status(group).misses
+    assert len(list_plans(group)) == len(made) + 6 and not find_status(group).misses
     try:
         harpe.warmup([("linear", {})], group=group)
     except harpe.Refused as refused:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import torch
 
-from harpe.ops import _attention, _decode, _linears, _moe, _twins
+from harpe.ops import _attention, _decode, _linear_norm, _linears, _moe, _twins
 from harpe.ops._groups import (Miss, PlanStatus, ProcessGroups, RanksStatus, check, empty,
                                find_name, init, reset, status, warming)
 from harpe.ops._library import list_tensors
@@ -22,7 +22,10 @@ from harpe.ops._warmup import warmup
 
 __all__ = ["Miss", "PlanStatus", "RanksStatus", "ag_linear", "ag_linears", "attention", "check",
            "decode", "empty", "flash_attn_func", "fused_all_gather_matmul", "fused_matmul_reduce_scatter",
-           "init", "linear_ar", "linear_rs", "lock", "moe", "reset", "status", "warming", "warmup"]
+           "init", "linear_ar", "linear_ar_norm", "linear_rs", "lock", "moe", "reset", "row_buckets",
+           "status", "warming", "warmup"]
+
+row_buckets = _linear_norm.ROW_BUCKETS  # rows of the plans that `linear_ar_norm` has up to the last
 
 
 def ag_linear(x: torch.Tensor, w: torch.Tensor, bias: torch.Tensor | None = None, *,
@@ -75,6 +78,26 @@ def linear_ar(x: torch.Tensor, w: torch.Tensor, bias: torch.Tensor | None = None
     counted once. Saved: x and w. Bits, copies and errors as for `ag_linear`.
     """
     return _linears.linear_ar(x, w, bias, find_name(group))
+
+
+def linear_ar_norm(x: torch.Tensor, w: torch.Tensor, residual: torch.Tensor,
+                   norm_weight: torch.Tensor, *, eps: float = 1e-6,
+                   group: ProcessGroups) -> tuple[torch.Tensor, torch.Tensor]:
+    """residual_out = all_reduce(x w^T) + residual, and y = rms_norm(residual_out) norm_weight.
+
+    x [..., s, k/P], w [n, k/P], residual [..., s, n], norm_weight [n] -> y, residual_out
+    [..., s, n], of P ranks. Rank r holds columns r k/P, … of x and of the weight that nn.Linear
+    keeps; residual and norm_weight, and both results, are the same on all ranks. All are of one
+    type. The all-reduced product is rounded to it, then residual_out is, and y is made of that:
+    y = residual_out / sqrt(mean of residual_out^2 over n + eps) * norm_weight in f32 (f64 for f64),
+    rounded once. vLLM's all-reduce and fused_add_rms_norm do the same, but for a rounding of y
+    before it is multiplied by the weight. `residual` is left as it is.
+    Of up to 256 rows (s and the dimensions before it), one plan serves all numbers of rows up to
+    its own in `harpe.ops.row_buckets`; for others than those x and residual are copied.
+    Gradients are local, as `linear_ar`'s. Saved: x, w, norm_weight and residual_out. Bits, other
+    copies and errors as for `ag_linear`.
+    """
+    return _linear_norm.linear_ar_norm(x, w, residual, norm_weight, eps, find_name(group))
 
 
 def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, group: ProcessGroups,

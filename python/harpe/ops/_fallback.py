@@ -35,5 +35,12 @@ def multiply(rule: str, a: torch.Tensor, b: torch.Tensor, bias: torch.Tensor | N
     return c if bias is None else c + bias
 
 
+def add_and_normalise(x: torch.Tensor, w: torch.Tensor, residual: torch.Tensor,
+                      weight: torch.Tensor, eps: float,
+                      group: str) -> tuple[torch.Tensor, torch.Tensor]:
+    total = all_reduce(functional.linear(x, w), group) + residual
+    return functional.rms_norm(total, weight.shape, weight, eps), total
+
+
 def weight_gradient(g: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
     return g.flatten(0, -2).t() @ x.flatten(0, -2)

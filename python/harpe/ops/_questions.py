@@ -62,6 +62,8 @@ class Product:
     `rule` says who holds what, and what the shipped operator of this name is: "ag_gemm" a by m, b,
     bias and c by n; "gemm_rs" a and b by k, c by m; "gemm_ar" a and b by k, c everywhere.
     `transposed`: b is [n, k], as nn.Linear keeps it, else [k, n].
+    `eps`, of "gemm_ar" without a bias: c, rounded, is added to a residual [batch, m, n], and
+    rows of what that makes, residual_out, are normalised and multiplied by weight [n]: y.
     """
     name: str  # of the operator of torch
     rule: str
@@ -72,10 +74,12 @@ class Product:
     dtype: str
     transposed: bool = True
     bias: bool = False
+    eps: float | None = None
 
     def make_plan(self, ranks: int) -> harpe.Plan:
-        # The search takes one product of two matrices. Batches and a bias follow its answer.
-        plain = dataclasses.replace(self, name=self.rule, batch=1, bias=False)
+        # The search takes one product of two matrices. Batches, a bias and a norm, which takes every
+        # rank as long whatever came before it, follow its answer.
+        plain = dataclasses.replace(self, name=self.rule, batch=1, bias=False, eps=None)
         found = harpe.plan(plain._write(ranks), mesh=make_mesh(ranks), layout="contiguous")
         return self.prove_plan(ranks, self._extend(print_schedule(found)))
 
@@ -93,12 +97,18 @@ class Product:
         leading = [p.axis("B", self.batch), M] if self.batch != 1 else [M]
         a = p.input("a", self.dtype, [*leading, K])
         b = p.input("b", self.dtype, [N, K] if self.transposed else [K, N])
-        made = p.temporary if self.bias else p.output
+        made = p.output if not self.bias and self.eps is None else p.temporary
         c = made("c", accumulate(self.dtype) if self.bias else self.dtype, [*leading, N])
         p.nest("mm", over=[*leading, N, K]).sum(c, "matmul", a, b)
         if self.bias:
             bias, y = p.input("bias", self.dtype, [N]), p.output("y", self.dtype, [*leading, N])
             p.nest("add", over=[*leading, N]).store(y, "add", c, bias)
+        if self.eps is not None:
+            residual = p.input("residual", self.dtype, [*leading, N])
+            weight = p.input("weight", self.dtype, [N])
+            out, y = (p.output(each, self.dtype, [*leading, N]) for each in ("residual_out", "y"))
+            p.nest("norm", over=leading, whole=[N]).store([out, y], "add_rms_norm", c, residual,
+                                                          weight, eps=self.eps)
         return p.build()
 
     def _extend(self, schedule: str) -> str:
@@ -122,7 +132,8 @@ class Product:
     def __str__(self) -> str:
         b = f"[{self.n}, {self.k}]" if self.transposed else f"[{self.k}, {self.n}]"
         bias = f", bias [{self.n}]" if self.bias else ""
-        return f"{self.name} of [{self.batch}, {self.m}, {self.k}], {b}{bias} {self.dtype}"
+        norm = "" if self.eps is None else f", eps {self.eps:.6g}"
+        return f"{self.name} of [{self.batch}, {self.m}, {self.k}], {b}{bias}{norm} {self.dtype}"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,8 @@ from harpe._errors import refuse
 from harpe.ops._groups import ProcessGroups, warming
 
 _INTEGERS = "block_table", "documents", "lengths", "topk_ids"
-_OPERATORS = "ag_linear", "ag_linears", "linear_rs", "linear_ar", "attention", "decode", "moe"
+_OPERATORS = ("ag_linear", "ag_linears", "linear_rs", "linear_ar", "linear_ar_norm", "attention",
+              "decode", "moe")
 
 
 def warmup(calls: Iterable[tuple[str, Mapping[str, Any]]], *, group: ProcessGroups,

@@ -58,6 +58,17 @@ class Linears:
                         y=self.y[:, columns].contiguous(), v=self.v[:, columns].contiguous())
 
 
+def check_norm(t, reduced, group):
+    """All rows, and as many as no plan has, whose rows are copied."""
+    y, v = t.own["y"].detach(), t.own["v"].detach()
+    residual, weight = reduced.roll(1, 0), reduced[0]
+    for rows in len(y), 3:
+        normalised, total = hp.linear_ar_norm(y[:rows], v, residual[:rows], weight, group=group)
+        close("residual_out", total, (reduced + residual)[:rows])
+        close("linear_ar_norm", normalised,
+              functional.rms_norm(total.float(), weight.shape, weight.float(), 1e-6))
+
+
 def check_linears(rank, ranks, group):
     t = Linears(rank, ranks)
     whole = [each.clone().requires_grad_() for each in (t.x, t.w, t.y, t.v)]
@@ -67,6 +78,7 @@ def check_linears(rank, ranks, group):
     scattered = functional.linear(whole[2], whole[3])
     close("linear_rs", hp.linear_rs(own["y"], own["v"], group=group), scattered[t.rows])
     close("linear_ar", hp.linear_ar(own["y"], own["v"], group=group), scattered)
+    check_norm(t, scattered.detach(), group)
     (gathered.float().square().sum() + scattered.float().square().sum()).backward()
     for each in own.values():
         each.grad = None
