@@ -83,7 +83,9 @@ Checked<Ok> Meaning::run(int statement, Terms& terms, const TimeLimit& limit) {
         read_operands(model_, model, point, words,
                       [&](int buffer, std::int64_t block) { return value(buffer, block); });
     if (missing.buffer >= 0) words.push_back(kNoTerm);
-    const TermId term = terms.intern(TermKind::Contribution, words);
+    // Its words name the iteration, which comes by once; an execution asks for it as the likely
+    // one.
+    const TermId term = terms.add_likely(TermKind::Contribution, words);
     contributions[static_cast<std::size_t>(iteration)] = term;
     for (std::size_t t = 0; t < model.targets.size(); ++t) {
       const AccessModel& target = model.targets[t];

@@ -93,8 +93,6 @@ class Resolver {
   Checked<Ok> add_box(std::size_t task, const Box& box, const Footprint& footprint,
                       ResolvedRef& ref) {
     const BufferModel& buffer = model_.buffers[static_cast<std::size_t>(footprint.buffer)];
-    const bool is_home = plan_.allocs[static_cast<std::size_t>(ref.alloc)].level == Level::Home;
-    const RankId rank = plan_.allocs[static_cast<std::size_t>(ref.alloc)].rank;
     point_.clear();
     std::int64_t points = 1;
     for (const Range& range : box) {
@@ -106,33 +104,68 @@ class Resolver {
       return make_diag(DiagCode::V203,
                        {{"what", "what all tasks touch together"}, {"limit", kMaxCells}});
     }
+    // Row by row: along the last digit all three numbers grow by one stride.
+    rows_.assign(box.begin(), box.end());
+    const std::int64_t count = box.empty() ? 1 : box.back().hi - box.back().lo;
+    if (!box.empty()) rows_.back().hi = rows_.back().lo + 1;
     do {
-      const std::int64_t block = product(buffer.radix.strides, point_);
+      Row row{.count = count};
+      row.begin(&Place::block, buffer.radix.strides, point_);
+      row.begin(&Place::content, footprint.content_strides, point_);
+      row.begin(&Place::local, footprint.cell_strides, point_);
+      HP_REQUIRE_OK(add_row(task, row, buffer, ref));
+    } while (next_point(rows_, point_));
+    return Ok{};
+  }
+
+  struct Place {
+    std::int64_t block = 0;
+    std::int64_t content = 0;
+    std::int64_t local = 0;
+  };
+  struct Row {
+    Place first = {};
+    Place step = {};
+    std::int64_t count = 0;
+    void begin(std::int64_t Place::* number, std::span<const std::int64_t> strides,
+               std::span<const std::int32_t> point) {
+      first.*number = product(strides, point);
+      step.*number = strides.empty() ? 0 : strides.back();
+    }
+  };
+
+  Checked<Ok> add_row(std::size_t task, const Row& row, const BufferModel& buffer,
+                      ResolvedRef& ref) {
+    const auto alloc = static_cast<std::size_t>(ref.alloc);
+    auto [block, content, local] = row.first;
+    for (std::int64_t i = 0; i < row.count;
+         ++i, block += row.step.block, content += row.step.content, local += row.step.local) {
       if (buffer.is_empty(block)) continue;
-      const auto content = static_cast<std::int32_t>(product(footprint.content_strides, point_));
       if (out_.cells_.size() == ref.first) {
-        ref.content = content;
-        if (is_home && !model_.is_home(footprint.buffer, rank, block)) {
+        ref.content = static_cast<std::int32_t>(content);
+        const RankId rank = plan_.allocs[alloc].rank;
+        const bool is_home = plan_.allocs[alloc].level == Level::Home;
+        if (is_home && !model_.is_home(ref.buffer, rank, block)) {
           return make_diag(DiagCode::V212, {{"task", words_.task(static_cast<std::int64_t>(task))},
-                                            {"block", words_.block(footprint.buffer, block)},
+                                            {"block", words_.block(ref.buffer, block)},
                                             {"rank", rank.value}});
         }
       } else if (content != ref.content) {
         return mixed(task, ref, out_.cells_[ref.first].block, block);
       }
-      const Cell cell{.local = static_cast<std::int32_t>(product(footprint.cell_strides, point_)),
+      const Cell cell{.local = static_cast<std::int32_t>(local),
                       .block = static_cast<std::int32_t>(block)};
       std::int32_t& seen = seen_[out_.cell_index(ref, cell)];
       if (seen == token_) {
         return make_diag(DiagCode::V213,
                          {{"task", words_.task(static_cast<std::int64_t>(task))},
                           {"verb", ref.mode == WriteMode::Read ? "reads" : "writes"},
-                          {"block", words_.block(footprint.buffer, block)},
+                          {"block", words_.block(ref.buffer, block)},
                           {"alloc", words_.alloc(ref.alloc)}});
       }
       seen = token_;
       out_.cells_.push_back(cell);
-    } while (next_point(box, point_));
+    }
     return Ok{};
   }
 
@@ -159,6 +192,7 @@ class Resolver {
   std::vector<Content> content_;  // per alloc: what the last task that touched it has in it
   std::vector<std::int64_t> content_task_;
   std::vector<std::int32_t> point_;
+  Box rows_;
 };
 
 Checked<Resolved> Resolved::make(const Plan& plan, const Words& words, const Scope& scope) {

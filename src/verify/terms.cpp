@@ -32,14 +32,18 @@ TermId Terms::find_or_add(TermKind kind, std::span<const std::int32_t> words) {
     if (table_[at].hash != hash) continue;
     if (is(table_[at].id, kind, words)) return table_[at].id;
   }
-  HP_CHECK(starts_.size() < std::numeric_limits<TermId>::max(), "more terms than ids");
-  const auto id = static_cast<TermId>(starts_.size() - 1);
+  const TermId id = add(kind, words);
   table_[at] = {.hash = hash, .id = id};
+  if (++entries_ * 2 > table_.size()) grow();
+  return id;
+}
+
+TermId Terms::add(TermKind kind, std::span<const std::int32_t> words) {
+  HP_CHECK(starts_.size() < std::numeric_limits<TermId>::max(), "more terms than ids");
   words_.push_back(static_cast<std::int32_t>(kind));
   words_.insert(words_.end(), words.begin(), words.end());
   starts_.push_back(words_.size());
-  if (starts_.size() * 2 > table_.size()) grow();
-  return id;
+  return static_cast<TermId>(starts_.size() - 2);
 }
 
 void Terms::grow() {

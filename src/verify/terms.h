@@ -38,6 +38,11 @@ class Terms {
                               TermId likely = kNoTerm) {
     return intern(kind, std::span(words.begin(), words.size()), likely);
   }
+  // A term that nothing asks for but with this id as the likely one, for no other term can have
+  // these words: it needs no place in the table.
+  [[nodiscard]] TermId add_likely(TermKind kind, std::span<const std::int32_t> words) {
+    return add(kind, words);
+  }
   [[nodiscard]] TermKind kind(TermId id) const {
     return static_cast<TermKind>(words_[starts_[static_cast<std::size_t>(id)]]);
   }
@@ -57,6 +62,7 @@ class Terms {
     return id != kNoTerm && this->kind(id) == kind && std::ranges::equal(this->words(id), words);
   }
   [[nodiscard]] TermId find_or_add(TermKind kind, std::span<const std::int32_t> words);
+  [[nodiscard]] TermId add(TermKind kind, std::span<const std::int32_t> words);
   void grow();
 
   std::vector<std::int32_t> words_;  // all terms one after the other, each led by its kind
@@ -66,6 +72,7 @@ class Terms {
     TermId id = kNoTerm;
   };
   std::vector<Entry> table_;  // open addressing; a power of two, at most half full
+  std::size_t entries_ = 0;   // in the table
   std::vector<TermId> merged_;
 };
 
