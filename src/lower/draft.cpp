@@ -1,6 +1,7 @@
 #include "lower/draft.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "plan/text.h"
 
@@ -166,33 +167,38 @@ std::vector<Box> boxes_of(const Blocks& blocks, std::span<const int> digits,
 
 SlotIndex::SlotIndex(const Blocks& blocks, std::span<const int> digits,
                      const std::vector<bool>& holds) {
+  std::int64_t contents = 1;
   for (std::size_t i = digits.size(); i-- > 0;) {
     const std::int64_t extent = blocks.digits()[static_cast<std::size_t>(digits[i])].extent;
-    if (holds[i]) size_ *= extent;
     if (extent == 1) continue;
+    std::int64_t& stride = holds[i] ? size_ : contents;
     if (!steps_.empty() && steps_.back().held == holds[i]) {
       steps_.back().extent *= extent;
     } else {
-      steps_.push_back({extent, holds[i]});
+      steps_.push_back({.extent = extent, .stride = stride, .held = holds[i]});
     }
+    stride *= extent;
+  }
+  if (steps_.empty()) return;
+  steps_.back().extent = std::int64_t{1} << 62;  // what is left is its value
+  for (Step& step : steps_) {
+    const auto extent = static_cast<std::uint64_t>(step.extent);
+    if (std::has_single_bit(extent)) step.shift = std::countr_zero(extent);
   }
 }
 
 SlotIndex::Place SlotIndex::locate(BlockId block) const {
   Place place{0, 0};
-  std::int64_t local_stride = 1;
-  std::int64_t content_stride = 1;
   for (const Step& step : steps_) {
-    const bool is_last = &step == &steps_.back();
-    const std::int64_t value = is_last ? block : block % step.extent;
-    if (!is_last) block /= step.extent;
-    if (step.held) {
-      place.local += value * local_stride;
-      local_stride *= step.extent;
+    std::int64_t value = 0;
+    if (step.shift >= 0) {  // whatever goes block by block would spend its time on divisions
+      value = block & (step.extent - 1);
+      block >>= step.shift;
     } else {
-      place.content += value * content_stride;
-      content_stride *= step.extent;
+      value = block % step.extent;
+      block /= step.extent;
     }
+    (step.held ? place.local : place.content) += value * step.stride;
   }
   return place;
 }

@@ -110,7 +110,9 @@ class SlotIndex {
  private:
   struct Step {
     std::int64_t extent;
+    std::int64_t stride;  // among the values that are held, or among the others
     bool held;
+    int shift = -1;  // of a power of two: its logarithm
   };
   std::vector<Step> steps_;  // least significant first: digits in a row that are held alike
   std::int64_t size_ = 1;

@@ -14,6 +14,62 @@
 namespace harpe {
 namespace {
 
+// Lists of tasks that grow at their ends and share their beginnings: one is the index of its last
+// node, so that equal lists of neighbouring cells are one number. A list that grows by a task that
+// it grew by last is the same list again.
+class TaskLists {
+ public:
+  static constexpr int kEmpty = 0;
+
+  int grow(int list, int task) {
+    const auto at = static_cast<std::size_t>(list);
+    if (nodes_[at].task == task) return list;
+    if (nodes_[at].grown_by == task) return nodes_[at].grown;
+    const int grown = static_cast<int>(nodes_.size());
+    nodes_[at].grown_by = task;
+    nodes_[at].grown = grown;
+    nodes_.push_back({.task = task, .before = list});
+    return grown;
+  }
+  template <class Visit>
+  void visit(int list, const Visit& visit) const {
+    for (; list != kEmpty; list = nodes_[static_cast<std::size_t>(list)].before) {
+      visit(nodes_[static_cast<std::size_t>(list)].task);
+    }
+  }
+
+ private:
+  struct Node {
+    int task = -1;
+    int before = kEmpty;
+    int grown_by = -1;
+    int grown = kEmpty;
+  };
+  std::vector<Node> nodes_ = {{}};
+};
+
+// Tasks, each once, in the order in which they were added first.
+class TaskSet {
+ public:
+  explicit TaskSet(std::size_t tasks) : token_of_(tasks, 0) {}
+  void clear() {
+    ++token_;
+    tasks_.clear();
+  }
+  void add(int task) {
+    int& token = token_of_[static_cast<std::size_t>(task)];
+    if (token == token_) return;
+    token = token_;
+    tasks_.push_back(task);
+  }
+  [[nodiscard]] const std::vector<int>& tasks() const { return tasks_; }
+
+ private:
+  std::vector<int> token_of_;
+  int token_ = 1;
+  std::vector<int> tasks_;
+};
+
 // What has touched a slot, in sequential order.
 class SlotHistory {
  public:
@@ -23,9 +79,11 @@ class SlotHistory {
 
   // What an access to these blocks waits for. Requires: a read finds the content it names, which
   // the order of derivation guarantees.
-  void depend(std::span<const BlockId> blocks, bool writes, std::vector<int>& after) const {
+  void depend(std::span<const BlockId> blocks, bool writes, const TaskLists& lists,
+              TaskSet& after) const {
     bool on_content = false;   // waits for all that touched the content of now
     bool on_previous = false;  // and of the one before
+    Cell last;                 // neighbouring cells mostly say the same
     for (const BlockId block : blocks) {
       const SlotIndex::Place place = index_.locate(block);
       if (place.content != content_) {
@@ -34,63 +92,66 @@ class SlotHistory {
         continue;
       }
       const Cell& cell = cells_[static_cast<std::size_t>(place.local)];
-      if (cell.writer >= 0) add(after, cell.writer);
-      if (writes) add(after, cell.readers);
-      on_previous = on_previous || (cell.writer < 0 && (cell.readers.empty() || !writes));
+      if (cell.writer >= 0 && cell.writer != last.writer) after.add(cell.writer);
+      if (writes && cell.readers != last.readers) add(cell.readers, lists, after);
+      on_previous =
+          on_previous || (cell.writer < 0 && (cell.readers == TaskLists::kEmpty || !writes));
+      last = cell;
     }
-    if (on_content) collect(after);
-    if (on_previous) after.insert(after.end(), previous_.begin(), previous_.end());
+    if (on_content) collect(lists, after);
+    if (on_previous) add_previous(after);
   }
 
-  void record(BlockId block, bool writes, int task) {
-    const SlotIndex::Place place = index_.locate(block);
-    if (place.content != content_) {
-      std::vector<int> accesses;
-      collect(accesses);
-      std::ranges::sort(accesses);
-      accesses.erase(std::ranges::unique(accesses).begin(), accesses.end());
-      previous_ = std::move(accesses);
-      for (const std::int64_t local : touched_) cells_[static_cast<std::size_t>(local)] = {};
-      touched_.clear();
-      content_ = place.content;
-    }
-    Cell& cell = cells_[static_cast<std::size_t>(place.local)];
-    if (cell.writer < 0 && cell.readers.empty()) touched_.push_back(place.local);
-    if (writes) {
-      cell.writer = task;
-      cell.readers.clear();
-    } else if (cell.readers.empty() || cell.readers.back() != task) {
-      cell.readers.push_back(task);
+  // `scratch`: for this alone.
+  void record(std::span<const BlockId> blocks, bool writes, int task, TaskLists& lists,
+              TaskSet& scratch) {
+    for (const BlockId block : blocks) {
+      const SlotIndex::Place place = index_.locate(block);
+      if (place.content != content_) begin_content(place.content, lists, scratch);
+      Cell& cell = cells_[static_cast<std::size_t>(place.local)];
+      if (cell == Cell()) touched_.push_back(place.local);
+      if (writes) {
+        cell = {.writer = task};
+      } else {
+        cell.readers = lists.grow(cell.readers, task);
+      }
     }
   }
 
   // Every access that may still be under way.
-  void collect(std::vector<int>& after) const {
-    if (touched_.empty()) after.insert(after.end(), previous_.begin(), previous_.end());
+  void collect(const TaskLists& lists, TaskSet& after) const {
+    if (touched_.empty()) add_previous(after);
+    Cell last;
     for (const std::int64_t local : touched_) {
       const Cell& cell = cells_[static_cast<std::size_t>(local)];
-      if (cell.writer >= 0) add(after, cell.writer);
-      add(after, cell.readers);
+      if (cell.writer >= 0 && cell.writer != last.writer) after.add(cell.writer);
+      if (cell.readers != last.readers) add(cell.readers, lists, after);
+      last = cell;
     }
   }
 
  private:
-  // Neighbouring cells mostly say the same.
-  static void add(std::vector<int>& after, int task) {
-    if (after.empty() || after.back() != task) after.push_back(task);
-  }
-  static void add(std::vector<int>& after, const std::vector<int>& tasks) {
-    const auto count = std::ssize(tasks);
-    if (std::ssize(after) >= count && std::equal(tasks.begin(), tasks.end(), after.end() - count)) {
-      return;
-    }
-    after.insert(after.end(), tasks.begin(), tasks.end());
-  }
-
   struct Cell {
     int writer = -1;
-    std::vector<int> readers;  // since the writer
+    int readers = TaskLists::kEmpty;  // since the writer
+    friend bool operator==(const Cell&, const Cell&) = default;
   };
+
+  static void add(int list, const TaskLists& lists, TaskSet& after) {
+    lists.visit(list, [&](int task) { after.add(task); });
+  }
+  void add_previous(TaskSet& after) const {
+    for (const int task : previous_) after.add(task);
+  }
+  void begin_content(std::int64_t content, const TaskLists& lists, TaskSet& scratch) {
+    scratch.clear();
+    collect(lists, scratch);
+    previous_ = scratch.tasks();
+    for (const std::int64_t local : touched_) cells_[static_cast<std::size_t>(local)] = {};
+    touched_.clear();
+    content_ = content;
+  }
+
   SlotIndex index_;
   std::vector<Cell> cells_;
   std::vector<std::int64_t> touched_;  // cells of the current content with an access
@@ -105,7 +166,8 @@ void sort_unique(std::vector<int>& values) {
 
 class Orderer {
  public:
-  Orderer(Draft& draft, bool slots_alias) : draft_(draft) {
+  Orderer(Draft& draft, bool slots_alias)
+      : draft_(draft), after_(draft.tasks.size()), scratch_(draft.tasks.size()) {
     const auto ranks = static_cast<std::size_t>(draft.blocks.ranks());
     slots_on_.resize(ranks);
     member_at_.assign(ranks, -1);
@@ -176,43 +238,46 @@ class Orderer {
   }
 
   // What a task's accesses wait for, and on which rank the memory is.
-  std::vector<std::pair<int, RankId>> find_awaited(const DraftTask& task) const {
-    std::vector<std::pair<int, RankId>> awaited;
-    std::vector<int> after;
+  const std::vector<std::pair<int, RankId>>& find_awaited(const DraftTask& task) {
+    awaited_.clear();
     const auto keep = [&](RankId memory) {
-      sort_unique(after);
-      for (const int before : after) awaited.emplace_back(before, memory);
-      after.clear();
+      for (const int before : after_.tasks()) awaited_.emplace_back(before, memory);
     };
     if (task.kind == TaskKind::Exit && !task.is_barrier) {
-      for (const std::size_t slot : slots_on_[task.rank.index()]) histories_[slot].collect(after);
+      after_.clear();
+      for (const std::size_t slot : slots_on_[task.rank.index()]) {
+        histories_[slot].collect(lists_, after_);
+      }
       keep(task.rank);
-      return awaited;
+      return awaited_;
     }
     for (const auto* refs : {&task.reads, &task.writes}) {
       for (const DraftRef& ref : *refs) {
-        histories_[static_cast<std::size_t>(ref.slot)].depend(ref.blocks,
-                                                              ref.mode != WriteMode::Read, after);
+        after_.clear();
+        histories_[static_cast<std::size_t>(ref.slot)].depend(
+            ref.blocks, ref.mode != WriteMode::Read, lists_, after_);
         keep(draft_.slot(ref).rank);
       }
     }
-    return awaited;
+    return awaited_;
   }
 
   void record(std::size_t i) {
     const DraftTask& task = draft_.tasks[i];
     for (const auto* refs : {&task.reads, &task.writes}) {
       for (const DraftRef& ref : *refs) {
-        for (const BlockId block : ref.blocks) {
-          histories_[static_cast<std::size_t>(ref.slot)].record(block, ref.mode != WriteMode::Read,
-                                                                static_cast<int>(i));
-        }
+        histories_[static_cast<std::size_t>(ref.slot)].record(
+            ref.blocks, ref.mode != WriteMode::Read, static_cast<int>(i), lists_, scratch_);
       }
     }
   }
 
   Draft& draft_;
   std::vector<SlotHistory> histories_;
+  TaskLists lists_;
+  TaskSet after_;    // of a ref, or of an Exit
+  TaskSet scratch_;  // of histories
+  std::vector<std::pair<int, RankId>> awaited_;
   std::vector<std::vector<std::size_t>> slots_on_;  // per rank
   std::vector<int> member_at_;                      // per rank: of the group at hand, or -1
   std::map<std::pair<std::int32_t, RankId>, int> members_;

@@ -3,9 +3,9 @@
 #include <span>
 #include <string>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
+#include "lower/block_set.h"
 #include "lower/draft.h"
 #include "lower/nest_space.h"
 #include "lower/scatter.h"
@@ -62,9 +62,9 @@ class DraftWriter {
   Draft& draft_;
   bool space_time_only_;
   std::unordered_map<std::string, std::vector<int>>
-      by_name_;                                    // per rank, -1 where there is none yet
-  std::vector<std::vector<bool>> empty_;           // per buffer, per block; {} = none is
-  std::vector<std::unordered_set<BlockId>> live_;  // per slot: a few of its buffer's many blocks
+      by_name_;                           // per rank, -1 where there is none yet
+  std::vector<std::vector<bool>> empty_;  // per buffer, per block; {} = none is
+  std::vector<BlockSet> live_;            // per slot: a few of its buffer's many blocks
   std::int64_t instances_ = 0;
   std::int64_t positions_ = 0;
   std::int32_t kernels_ = 0;

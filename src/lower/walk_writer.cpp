@@ -72,12 +72,7 @@ bool DraftWriter::is_live(int slot, BlockId block) const {
 }
 
 void DraftWriter::set_live(int slot, BlockId block, bool live) {
-  std::unordered_set<BlockId>& blocks = live_[static_cast<std::size_t>(slot)];
-  if (live) {
-    blocks.insert(block);
-  } else {
-    blocks.erase(block);
-  }
+  live_[static_cast<std::size_t>(slot)].set(block, live);
 }
 
 std::vector<BlockId> DraftWriter::live_blocks(int slot, const Region& region) const {
