@@ -40,7 +40,7 @@ Checked<std::span<const Kernel>> SpecOffers::kernels_of(TaskId id) {
   const Task& task = source_.plan.tasks[id.index()];
   const auto sums = exchanges_.by_library.find(task.group);
   if (sums != exchanges_.by_library.end()) {
-    HP_REQUIRE_OK(prepare_exchange(id, sums->second.sums));
+    HP_REQUIRE_OK(add_exchange(id, sums->second.sums));
     return std::span<const Kernel>(alone_[id.index()].kernels);
   }
   TaskAlone& alone = alone_[id.index()];
@@ -69,23 +69,53 @@ Checked<Ok> SpecOffers::prepare(TaskId id) {
   return Ok{};
 }
 
-// NCCL's part, with the steps of a sum around it.
-Checked<Ok> SpecOffers::prepare_exchange(TaskId id,
-                                         const std::map<RankId, launch::SumSteps>& sums) {
-  const RankId rank = rank_of(source_.plan, id);
-  const auto steps = sums.find(rank);
+// NCCL's part, with the steps of a sum around it. It has no places, so that what ranks do whose
+// steps are alike is the same.
+Checked<Ok> SpecOffers::add_exchange(TaskId id, const std::map<RankId, launch::SumSteps>& sums) {
   TaskAlone& alone = alone_[id.index()];
-  alone.specs.clear();
+  if (!alone.kernels.empty()) return Ok{};
+  const auto own = sums.find(rank_of(source_.plan, id));
+  const launch::SumSteps* const steps = own == sums.end() ? nullptr : &own->second;
+  const std::optional<TaskLikeness::Key> key = key_of(steps);
+  const auto like = key ? known_exchanges_.find(*key) : known_exchanges_.end();
+  if (like != known_exchanges_.end()) {
+    alone.like = like->second;
+    alone.kernels = alone_[like->second.index()].kernels;
+    return Ok{};
+  }
+  HP_REQUIRE_OK(prepare_exchange(id, steps));
+  if (key) known_exchanges_.emplace(*key, id);
+  return Ok{};
+}
+
+// None where more decides than the steps' keys.
+std::optional<TaskLikeness::Key> SpecOffers::key_of(const launch::SumSteps* steps) {
+  TaskLikeness::Key all;
+  const auto add = [&](const Task& step) {
+    const auto key = likeness_.key_of(step, lay_refs(source_.layouts, step));
+    if (!key) return false;
+    all.push_back(static_cast<std::int32_t>(key->size()));
+    all.insert(all.end(), key->begin(), key->end());
+    return true;
+  };
+  if (steps == nullptr) return all;
+  if (!std::ranges::all_of(steps->rounds, add) || !add(steps->fold)) return std::nullopt;
+  return all;
+}
+
+Checked<Ok> SpecOffers::prepare_exchange(TaskId id, const launch::SumSteps* steps) {
+  const RankId rank = rank_of(source_.plan, id);
+  TaskAlone& alone = alone_[id.index()];
   const auto add = [&](const Task& step) -> Checked<Ok> {
     HP_TRY(TaskSpecs own, specs_of(source_, step, rank, kNowhere));
     std::ranges::move(own.launches, std::back_inserter(alone.specs));
     return Ok{};
   };
-  if (steps != sums.end()) {
-    for (const Task& round : steps->second.rounds) HP_REQUIRE_OK(add(round));
+  if (steps != nullptr) {
+    for (const Task& round : steps->rounds) HP_REQUIRE_OK(add(round));
   }
   alone.specs.emplace_back(library::NcclCall{});
-  if (steps != sums.end()) HP_REQUIRE_OK(add(steps->second.fold));
+  if (steps != nullptr) HP_REQUIRE_OK(add(steps->fold));
   alone.kernels = describe_kernels(source_, {}, alone.specs);
   return Ok{};
 }
@@ -102,22 +132,33 @@ bool SpecOffers::counts_rows(TaskId id) {
 
 // Only ragged tasks are batched with others, and none is like another.
 std::vector<Kernel> SpecOffers::batched(const std::vector<TaskId>& tasks) {
-  const TaskAlone& first = alone_[tasks.front().index()];
-  if (tasks.size() == 1 && !can_be_batched(prepared_of(alone_, tasks.front()).specs)) {
-    return first.kernels;
-  }
+  if (tasks.size() == 1) return batched_alone(tasks.front());
   LaunchSpecs specs;
   std::vector<LaidRef> refs;
   for (const TaskId id : tasks) {
-    const TaskAlone& alone = prepared_of(alone_, id);
+    const TaskAlone& alone = alone_[id.index()];
+    HP_CHECK(!alone.like.valid(), "a task that is like another is batched by itself");
     specs.insert(specs.end(), alone.specs.begin(), alone.specs.end());
     refs.insert(refs.end(), alone.refs.begin(), alone.refs.end());
   }
-  std::vector<Kernel> kernels =
-      describe_kernels(source_, refs, cuda::batched(std::move(specs), source_.multiprocessors));
-  if (!first.like.valid()) return kernels;
-  HP_CHECK(tasks.size() == 1, "a task that is like another is batched by itself");
-  return kernels_like(first.refs, alone_[first.like.index()], std::move(kernels));
+  return describe_kernels(source_, refs, cuda::batched(std::move(specs), source_.multiprocessors));
+}
+
+// Launches of one task, joined once for all that are alike.
+std::vector<Kernel> SpecOffers::batched_alone(TaskId task) {
+  const TaskAlone& own = alone_[task.index()];
+  const TaskId prepared = own.like.valid() ? own.like : task;
+  const TaskAlone& alone = alone_[prepared.index()];
+  auto known = batched_.find(prepared);
+  if (known == batched_.end()) {
+    std::vector<Kernel> kernels = alone.kernels;
+    if (can_be_batched(alone.specs)) {
+      kernels = describe_kernels(source_, alone.refs,
+                                 cuda::batched(alone.specs, source_.multiprocessors));
+    }
+    known = batched_.emplace(prepared, std::move(kernels)).first;
+  }
+  return own.like.valid() ? kernels_like(own.refs, alone, known->second) : known->second;
 }
 
 std::optional<SpecOffers::KernelAlone> SpecOffers::find_alone(const Launch& launch,

@@ -42,7 +42,12 @@ class SpecOffers : public launch::Offers {
   [[nodiscard]] std::optional<std::string> bind_and_choose(const launch::Launch& launch,
                                                            const launch::Kernel& kernel);
   Checked<Ok> prepare(TaskId id);
-  Checked<Ok> prepare_exchange(TaskId id, const std::map<RankId, launch::SumSteps>& sums);
+  // `sums`: by rank, of the collective.
+  Checked<Ok> add_exchange(TaskId id, const std::map<RankId, launch::SumSteps>& sums);
+  // `steps`: the rank's own; null for none.
+  Checked<Ok> prepare_exchange(TaskId id, const launch::SumSteps* steps);
+  [[nodiscard]] std::optional<TaskLikeness::Key> key_of(const launch::SumSteps* steps);
+  [[nodiscard]] std::vector<launch::Kernel> batched_alone(TaskId task);
 
   const launch::Exchanges& exchanges_;
   MadeUpMemory memory_;
@@ -52,6 +57,8 @@ class SpecOffers : public launch::Offers {
   TaskLikeness likeness_;
   std::vector<TaskAlone> alone_;                                            // by task
   std::unordered_map<TaskLikeness::Key, TaskId, launch::WordsHash> known_;  // a task of each kind
+  std::unordered_map<TaskLikeness::Key, TaskId, launch::WordsHash> known_exchanges_;
+  std::map<TaskId, std::vector<launch::Kernel>> batched_;  // by the task that was prepared
   std::map<KernelAlone, std::optional<std::string>> chosen_;
   std::size_t next_ = 0;  // kernel of a task that is asked for next, most often
 };

@@ -60,8 +60,13 @@ const TaskLikeness::NestFacts* TaskLikeness::facts_of(const std::string& name) {
 }
 
 std::optional<TaskLikeness::Key> TaskLikeness::key_of(TaskId id, const std::vector<LaidRef>& refs) {
-  const Task& task = plan_.tasks[id.index()];
-  if (task.kind == TaskKind::Collective || sync::goes_out(plan_, id)) return std::nullopt;
+  if (sync::goes_out(plan_, id)) return std::nullopt;
+  return key_of(plan_.tasks[id.index()], refs);
+}
+
+std::optional<TaskLikeness::Key> TaskLikeness::key_of(const Task& task,
+                                                      const std::vector<LaidRef>& refs) {
+  if (task.kind == TaskKind::Collective) return std::nullopt;
   for (const std::vector<Ref>* const all : {&task.writes, &task.reads}) {
     for (const Ref& ref : *all) {
       const auto buffer = static_cast<std::size_t>(layouts_.buffer_of(ref.alloc));

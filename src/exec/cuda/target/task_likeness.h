@@ -31,6 +31,8 @@ class TaskLikeness {
   // position, whether queries see all of the keys, none, or how far they are ahead of them. None
   // where more decides: routes, the order of ranks. `refs` are the task's writes, then its reads.
   [[nodiscard]] std::optional<Key> key_of(TaskId task, const std::vector<LaidRef>& refs);
+  // The same of a step that is no task of the plan, on the rank of its queue.
+  [[nodiscard]] std::optional<Key> key_of(const Task& step, const std::vector<LaidRef>& refs);
 
   // TaskAlone::leads. Requires: a task like this one has these kernels.
   [[nodiscard]] std::vector<std::int64_t> leads_of(const Task& task,

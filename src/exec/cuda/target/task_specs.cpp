@@ -42,8 +42,8 @@ Checked<Ok> add_all(const SpecSource& source, const LaunchChoice& choice,
                     std::vector<actions::Action> actions, TaskSpecs& specs) {
   for (actions::Action& action : actions) {
     source.narrow.read(action);
-    HP_TRY(const LaunchSpecs launches, plan_launches(choice, action));
-    specs.launches.insert(specs.launches.end(), launches.begin(), launches.end());
+    HP_TRY(LaunchSpecs launches, plan_launches(choice, action));
+    std::ranges::move(launches, std::back_inserter(specs.launches));
   }
   std::ranges::move(actions, std::back_inserter(specs.actions));
   return Ok{};
