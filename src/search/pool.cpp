@@ -130,17 +130,52 @@ void Pool::keep(Evaluated one) {
 
 std::int64_t Pool::make_plan(Evaluated one) {
   std::erase_if(evaluated_, [&](const Evaluated& other) { return other.form == one.form; });
-  const std::optional<Plan> plan = simulate(one);
+  std::optional<Plan> plan = simulate(one);
   if (!plan) {
     if (given_up_ && one.estimate.value > 0) keep(std::move(one));
     return 0;
   }
+  const std::int64_t tasks = std::ssize(plan->tasks);
   const bool may_answer = options_.prove && one.excluded.empty() && one.memory_bytes <= limit_;
   const bool is_fastest = std::ranges::none_of(evaluated_, [&](const Evaluated& other) {
-    return other.proved && other.time() <= one.time();
+    const bool counts = other.proved || (unproved_ && unproved_->form == other.form);
+    return counts && other.time() <= one.time();
   });
-  if (!may_answer || !is_fastest || prove(one, *plan)) keep(std::move(one));
-  return std::ssize(plan->tasks);
+  if (!may_answer || !is_fastest) {
+    keep(std::move(one));
+  } else if (puts_off(one)) {
+    unproved_ = {.form = one.form, .plan = *std::move(plan)};
+    keep(std::move(one));
+  } else if (prove(one, *plan)) {
+    keep(std::move(one));
+  }
+  return tasks;
+}
+
+bool Pool::puts_off(const Evaluated& one) const {
+  const bool has_answer = std::ranges::any_of(evaluated_, &Evaluated::proved);
+  return has_answer && !one.named && !time_.end;
+}
+
+void Pool::prove_fastest() {
+  while (unproved_) {
+    const auto slowness = [](const Evaluated& one) {
+      return one.simulated.value_or(Picoseconds::longest());
+    };
+    const auto fastest = std::ranges::min_element(evaluated_, {}, slowness);
+    if (fastest->proved) break;
+    if (unproved_->form != fastest->form) {
+      Checked<Evaluation> again = evaluator_.evaluate(fastest->form);
+      if (!again.ok()) {  // the time is over
+        (void)note(*fastest, again.error());
+        break;
+      }
+      unproved_ = {.form = fastest->form, .plan = std::move(again->plan)};
+    }
+    if (prove(*fastest, unproved_->plan)) break;
+    evaluated_.erase(fastest);
+  }
+  unproved_.reset();
 }
 
 std::int64_t Pool::make_named(const NormalForm& form, std::string label) {

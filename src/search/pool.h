@@ -32,6 +32,9 @@ class Pool {
   // was proved, proves it; it may turn out not to be one, or not to fit. Returns its tasks, 0 where
   // there is none.
   std::int64_t make_plan(Evaluated one);
+  // Proves the fastest of them, where that was put off: once something is proved, and no time limit
+  // may end the search before, others wait until all are made, and most need no proof.
+  void prove_fastest();
   // The same of a schedule without an outline, unless it was seen.
   std::int64_t make_named(const NormalForm& form, std::string label);
   // A candidate that needs too much memory to be looked at further.
@@ -56,6 +59,8 @@ class Pool {
   [[nodiscard]] std::string find_exclusion(const NormalForm& form);
   // None where it is refused or given up.
   std::optional<Plan> simulate(Evaluated& one);
+  // Whether it is proved in `prove_fastest`. Times of named schedules bound others: proved at once.
+  [[nodiscard]] bool puts_off(const Evaluated& one) const;
   // False where it is refused.
   bool prove(Evaluated& one, const Plan& plan);
   // True where it says that the time was over.
@@ -72,6 +77,11 @@ class Pool {
   std::int64_t limit_;
   std::string homes_;  // of the contract; "": any
   std::vector<Evaluated> evaluated_;
+  struct Unproved {
+    NormalForm form;
+    Plan plan;
+  };
+  std::optional<Unproved> unproved_;  // the fastest whose proof is put off
   std::vector<Evaluated> excluded_;
   std::vector<Evaluated> too_large_;
   std::set<std::string> seen_;
