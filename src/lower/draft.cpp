@@ -180,6 +180,8 @@ SlotIndex::SlotIndex(const Blocks& blocks, std::span<const int> digits,
     stride *= extent;
   }
   if (steps_.empty()) return;
+  group_ = steps_.front().extent;
+  is_first_held_ = steps_.front().held;
   steps_.back().extent = std::int64_t{1} << 62;  // what is left is its value
   for (Step& step : steps_) {
     const auto extent = static_cast<std::uint64_t>(step.extent);

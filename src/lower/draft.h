@@ -107,6 +107,25 @@ class SlotIndex {
   };
   [[nodiscard]] Place locate(BlockId block) const;
 
+  // The place looked at last: most blocks follow the one before, in the same group of blocks of
+  // which all or none are held.
+  struct Cursor {
+    BlockId block = -1;
+    BlockId end = -1;  // of the group
+    Place place{0, 0};
+  };
+  [[nodiscard]] Place locate(BlockId block, Cursor& cursor) const {
+    const BlockId ahead = block - cursor.block;
+    if (ahead == 1 && block < cursor.end) {
+      ++(is_first_held_ ? cursor.place.local : cursor.place.content);
+    } else if (ahead != 0) {
+      cursor.place = locate(block);
+      cursor.end = block - block % group_ + group_;
+    }
+    cursor.block = block;
+    return cursor.place;
+  }
+
  private:
   struct Step {
     std::int64_t extent;
@@ -116,6 +135,8 @@ class SlotIndex {
   };
   std::vector<Step> steps_;  // least significant first: digits in a row that are held alike
   std::int64_t size_ = 1;
+  std::int64_t group_ = 1;  // blocks in the first step
+  bool is_first_held_ = false;
 };
 
 }  // namespace harpe

@@ -14,12 +14,12 @@ class SlotMap {
         none_(none),
         values_(static_cast<std::size_t>(index_.size()), none) {}
 
-  [[nodiscard]] T get(BlockId block) const {
-    const SlotIndex::Place place = index_.locate(block);
+  [[nodiscard]] T get(BlockId block) {
+    const SlotIndex::Place place = index_.locate(block, cursor_);
     return place.content == content_ ? values_[static_cast<std::size_t>(place.local)] : none_;
   }
   void set(BlockId block, T value) {
-    const SlotIndex::Place place = index_.locate(block);
+    const SlotIndex::Place place = index_.locate(block, cursor_);
     if (place.content != content_) {
       std::ranges::fill(values_, none_);
       content_ = place.content;
@@ -29,6 +29,7 @@ class SlotMap {
 
  private:
   SlotIndex index_;
+  SlotIndex::Cursor cursor_;
   T none_;
   std::vector<T> values_;
   std::int64_t content_ = -1;

@@ -84,8 +84,9 @@ class SlotHistory {
     bool on_content = false;   // waits for all that touched the content of now
     bool on_previous = false;  // and of the one before
     Cell last;                 // neighbouring cells mostly say the same
+    SlotIndex::Cursor cursor;
     for (const BlockId block : blocks) {
-      const SlotIndex::Place place = index_.locate(block);
+      const SlotIndex::Place place = index_.locate(block, cursor);
       if (place.content != content_) {
         HP_CHECK(writes || content_ < 0, "a task reads a block its slot no longer holds");
         on_content = true;
@@ -105,8 +106,9 @@ class SlotHistory {
   // `scratch`: for this alone.
   void record(std::span<const BlockId> blocks, bool writes, int task, TaskLists& lists,
               TaskSet& scratch) {
+    SlotIndex::Cursor cursor;
     for (const BlockId block : blocks) {
-      const SlotIndex::Place place = index_.locate(block);
+      const SlotIndex::Place place = index_.locate(block, cursor);
       if (place.content != content_) begin_content(place.content, lists, scratch);
       Cell& cell = cells_[static_cast<std::size_t>(place.local)];
       if (cell == Cell()) touched_.push_back(place.local);

@@ -88,8 +88,11 @@ bool is_ragged(const Plan& plan, const Blocks& blocks, int buffer) {
   });
 }
 
-const RefLayout::Part* LaidRef::find(const Span& span) const {
-  for (const RefLayout::Part& part : layout->parts) {
+const RefLayout::Part* LaidRef::find(const Span& span, std::size_t likely) const {
+  const std::vector<RefLayout::Part>& parts = layout->parts;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const std::size_t at = likely + i < parts.size() ? likely + i : likely + i - parts.size();
+    const RefLayout::Part& part = parts[at];
     bool holds = true;
     for (std::size_t axis = 0; holds && axis < span.size(); ++axis) {
       holds = part.span[axis].begin + origin[axis] <= span[axis].begin &&

@@ -47,7 +47,8 @@ struct LaidRef {
   std::vector<std::int64_t> origin;  // along each axis of its buffer
 
   // The part that holds a rectangle of logical positions; null where none holds all of it.
-  [[nodiscard]] const RefLayout::Part* find(const Span& span) const;
+  // Parts from the one with index `likely` on are looked at first.
+  [[nodiscard]] const RefLayout::Part* find(const Span& span, std::size_t likely = 0) const;
   // The logical positions of all parts.
   [[nodiscard]] std::vector<Span> spans() const;
   [[nodiscard]] std::int64_t elements() const;

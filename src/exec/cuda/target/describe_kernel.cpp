@@ -4,6 +4,8 @@
 #include <string_view>
 #include <utility>
 
+#include "support/check.h"
+
 namespace harpe::cuda {
 namespace {
 
@@ -76,19 +78,33 @@ std::vector<launch::Kernel> describe_kernels(const SpecSource& source,
   return kernels;
 }
 
-std::vector<launch::Kernel> kernels_like(const std::vector<LaidRef>& refs, const TaskAlone& like,
-                                         std::vector<launch::Kernel> kernels) {
+bool move_places(std::vector<launch::Kernel>& kernels, const std::vector<LaidRef>& from,
+                 const std::vector<LaidRef>& to) {
+  std::vector<std::size_t> next(from.size(), 0);  // by reference: the part that is likely next
   for (launch::Place* const place : places_in(kernels)) {
-    const std::size_t ref = find_ref(like.refs, *place);
-    const LaidRef& from = like.refs[ref];
-    const RefLayout::Part& part = *from.find(place->span);
-    place->alloc = refs[ref].alloc;
+    const RefLayout::Part* part = nullptr;
+    std::size_t ref = 0;
+    for (; ref < from.size(); ++ref) {
+      if (from[ref].alloc != place->alloc) continue;
+      part = from[ref].find(place->span, next[ref]);
+      if (part != nullptr) break;
+    }
+    if (part == nullptr) return false;
+    next[ref] = static_cast<std::size_t>(part - from[ref].layout->parts.data());
+    place->alloc = to[ref].alloc;
     for (std::size_t axis = 0; axis < place->span.size(); ++axis) {
-      const std::int64_t moved = shift_along(from, refs[ref], part, axis);
+      const std::int64_t moved = shift_along(from[ref], to[ref], *part, axis);
       place->span[axis].begin += moved;
       place->span[axis].end += moved;
     }
   }
+  return true;
+}
+
+std::vector<launch::Kernel> kernels_like(const std::vector<LaidRef>& refs, const TaskAlone& like,
+                                         std::vector<launch::Kernel> kernels) {
+  const bool are_named = move_places(kernels, like.refs, refs);
+  HP_CHECK(are_named, "a kernel's places are those that its task names");
   return kernels;
 }
 

@@ -35,6 +35,10 @@ struct TaskAlone {
 [[nodiscard]] std::vector<launch::Kernel> describe_kernels(const SpecSource& source,
                                                            std::span<const LaidRef> refs,
                                                            const LaunchSpecs& specs);
+// Moves places of kernels from references of one task to those of another that is like it. False
+// where one is of neither, and some may have been moved.
+[[nodiscard]] bool move_places(std::vector<launch::Kernel>& kernels,
+                               const std::vector<LaidRef>& from, const std::vector<LaidRef>& to);
 // Kernels of the task that this one is like, where this one has its operands.
 [[nodiscard]] std::vector<launch::Kernel> kernels_like(const std::vector<LaidRef>& refs,
                                                        const TaskAlone& like,

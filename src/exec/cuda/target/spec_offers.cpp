@@ -183,14 +183,36 @@ std::optional<SpecOffers::KernelAlone> SpecOffers::find_alone(const Launch& laun
   return found;
 }
 
-// What tasks that are alike do alone is chosen once.
+// What tasks that are alike do alone is chosen once, and what one makes of its own kernels.
 std::optional<std::string> SpecOffers::choose(const Launch& launch, const Kernel& kernel) {
   if (kernel.panels.empty()) return std::nullopt;
   const std::optional<KernelAlone> alone = find_alone(launch, kernel);
-  if (!alone) return bind_and_choose(launch, kernel);
+  if (!alone) return choose_made_up(launch, kernel);
   const auto known = chosen_.find(*alone);
   if (known != chosen_.end()) return known->second;
   return chosen_.emplace(*alone, bind_and_choose(launch, kernel)).first->second;
+}
+
+std::optional<std::string> SpecOffers::choose_made_up(const Launch& launch, const Kernel& kernel) {
+  const bool waits = std::ranges::any_of(
+      kernel.arrivals, [](const launch::Arrival& arrival) { return arrival.when.has_value(); });
+  if (launch.does.size() > 1 || launch.lands || waits) return bind_and_choose(launch, kernel);
+  const TaskId task = launch.does.front();
+  const TaskAlone& own = alone_[task.index()];
+  const TaskId prepared = own.like.valid() ? own.like : task;
+  std::vector<Kernel> moved = {kernel};
+  if (!move_places(moved, own.refs, alone_[prepared.index()].refs)) {
+    return bind_and_choose(launch, kernel);
+  }
+  std::vector<MadeUp>& known = made_up_[prepared];
+  const auto same = std::ranges::find_if(known, [&](const MadeUp& one) {
+    return one.reserved_sms == launch.reserved_sms && one.kernel == moved.front();
+  });
+  if (same != known.end()) return same->variant;
+  known.push_back({.kernel = std::move(moved.front()),
+                   .reserved_sms = launch.reserved_sms,
+                   .variant = bind_and_choose(launch, kernel)});
+  return known.back().variant;
 }
 
 std::optional<std::string> SpecOffers::bind_and_choose(const Launch& launch, const Kernel& kernel) {

@@ -36,11 +36,19 @@ class SpecOffers : public launch::Offers {
     std::int32_t reserved_sms = 0;
     friend auto operator<=>(const KernelAlone&, const KernelAlone&) = default;
   };
+  // A kernel that a task's own are joined to, where the task that was prepared has its operands.
+  struct MadeUp {
+    launch::Kernel kernel;
+    std::int32_t reserved_sms = 0;
+    std::optional<std::string> variant;
+  };
   // None where the launch does more than a task, or the kernel is another.
   [[nodiscard]] std::optional<KernelAlone> find_alone(const launch::Launch& launch,
                                                       const launch::Kernel& kernel);
   [[nodiscard]] std::optional<std::string> bind_and_choose(const launch::Launch& launch,
                                                            const launch::Kernel& kernel);
+  [[nodiscard]] std::optional<std::string> choose_made_up(const launch::Launch& launch,
+                                                          const launch::Kernel& kernel);
   Checked<Ok> prepare(TaskId id);
   // `sums`: by rank, of the collective.
   Checked<Ok> add_exchange(TaskId id, const std::map<RankId, launch::SumSteps>& sums);
@@ -60,6 +68,7 @@ class SpecOffers : public launch::Offers {
   std::unordered_map<TaskLikeness::Key, TaskId, launch::WordsHash> known_exchanges_;
   std::map<TaskId, std::vector<launch::Kernel>> batched_;  // by the task that was prepared
   std::map<KernelAlone, std::optional<std::string>> chosen_;
+  std::map<TaskId, std::vector<MadeUp>> made_up_;  // by the task that was prepared
   std::size_t next_ = 0;  // kernel of a task that is asked for next, most often
 };
 
