@@ -92,7 +92,7 @@ bool is_whole(const Tuned& tuned, const Tried& tried) {
 }
 
 // That of the best, whose plan the search proved or that is made and proved now. On many ranks the
-// search proves what is faster than all before: the last is the best.
+// search proves only what is faster than all that was proved before: the last is the best.
 Checked<Ok> add_certificate(Tuned& tuned, const NormalForm& found,
                             std::optional<Certificate> last_proved) {
   const Evaluated& best = tuned.result.top.front();

@@ -63,8 +63,8 @@ struct SearchOptions {
   std::function<bool()> interrupted;  // asked often; true ends the search with what it has
   // What the ranks launch for a plan; none: each task by itself.
   std::function<launch::LaunchPlan(const Plan& plan)> make_launches;
-  // Proves a plan, or gives that up once the time is over (I505). On many ranks what is faster than
-  // all that was proved is proved at once, and only such a plan is an answer; none: nothing is.
+  // Proves a plan, or gives that up once the time is over (I505). On many ranks only proved plans
+  // are answers: the first is proved, and the fastest of the others. None: nothing is proved.
   std::function<Checked<Ok>(const Plan& plan, const TimeLimit& limit)> prove;
 };
 
