@@ -98,6 +98,7 @@ class Searcher {
       refine(*problem);
       simulate_spread(*problem);
       make_large_plans();
+      pool_.prove_fastest();
     } else if (!pool_.simulates()) {
       if (pool_.evaluated().empty() && !is_over()) return problem.error();
     } else {
@@ -395,12 +396,6 @@ class Searcher {
   // On many ranks the best by their outlines: an answer is a plan that can be made.
   void make_large_plans() {
     if (pool_.simulates()) return;
-    make_best_plans();
-    show("proving", 0, 1);
-    pool_.prove_fastest();
-  }
-
-  void make_best_plans() {
     std::vector<Evaluated> best = pool_.evaluated();
     std::ranges::stable_sort(best, is_better);
     std::int64_t plans = 0;
