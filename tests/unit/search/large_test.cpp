@@ -1,6 +1,7 @@
 // Searches on many ranks: what is proved is the answer, and the time handed down ends the rest.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <set>
 #include <string>
 
@@ -61,6 +62,52 @@ TEST(LargeSearch, compares_named_schedules_of_programs_without_a_space) {
   EXPECT_GT(result->baselines.size(), 3U);
   EXPECT_TRUE(result->top.front().named);
   EXPECT_TRUE(result->top.front().simulated);
+}
+
+// Behind the first proof only the fastest plan is proved, and the next where that is refused.
+std::unique_ptr<Case> case_of_several_plans() {
+  return make_case({"gemm_rs", {"m=16384", "n=8192", "k=8192"}, "node=16,gpu=8", "h200x8x16"});
+}
+
+TEST(LargeSearch, proves_the_first_plan_and_the_fastest) {
+  const auto one = case_of_several_plans();
+  SearchOptions options = one->options();
+  options.cuts = 0;
+  int proofs = 0;
+  options.prove = [&](const Plan&, const TimeLimit&) -> Checked<Ok> {
+    ++proofs;
+    return Ok{};
+  };
+  const Checked<SearchResult> late = search_case(*one, options);
+  ASSERT_TRUE(late.ok());
+  EXPECT_GT(late->simulated, 2);
+  EXPECT_LE(proofs, 2);
+  options.budget = std::chrono::hours(1);  // each faster one is proved at once
+  const Checked<SearchResult> early = search_case(*one, options);
+  ASSERT_TRUE(early.ok());
+  EXPECT_TRUE(early->complete);
+  EXPECT_TRUE(late->top.front().proved);
+  EXPECT_EQ(late->top.front().form, early->top.front().form);
+  EXPECT_EQ(late->top.front().simulated, early->top.front().simulated);
+}
+
+TEST(LargeSearch, proves_the_next_where_the_fastest_is_refused) {
+  const auto one = case_of_several_plans();
+  SearchOptions options = one->options();
+  options.cuts = 0;
+  int proofs = 0;
+  options.prove = [&](const Plan&, const TimeLimit&) -> Checked<Ok> {
+    if (++proofs != 2) return Ok{};
+    return make_diag(DiagCode::V203, {{"what", "this plan"}, {"limit", 0}});
+  };
+  const Checked<SearchResult> result = search_case(*one, options);
+  ASSERT_TRUE(result.ok());
+  ASSERT_EQ(result->refused.size(), 1U);
+  EXPECT_TRUE(result->top.front().proved);
+  EXPECT_TRUE(result->top.front().simulated);
+  for (const Evaluated& each : result->top) {
+    EXPECT_TRUE(!each.simulated || result->top.front().time() <= each.time()) << each.label;
+  }
 }
 
 // Of a plan that no proof finds right, nothing is an answer.
