@@ -33,6 +33,19 @@ TEST(Terms, tell_kinds_apart) {
   EXPECT_NE(terms.intern(TermKind::Input, {1, 2}), terms.intern(TermKind::State, {1, 2}));
 }
 
+// What is only ever asked for as the likely term is no entry of the table: the same words beside it
+// are another term, which then is one.
+TEST(Terms, of_which_one_is_likely_need_no_entry) {
+  Terms terms;
+  const std::vector<std::int32_t> words = {3, 5, 7};
+  const TermId known = terms.add_likely(TermKind::Contribution, words);
+  EXPECT_EQ(terms.intern(TermKind::Contribution, words, known), known);
+  EXPECT_EQ(terms.kind(known), TermKind::Contribution);
+  const TermId other = terms.intern(TermKind::Contribution, {3, 5, 8}, known);
+  EXPECT_NE(other, known);
+  EXPECT_EQ(terms.intern(TermKind::Contribution, {3, 5, 8}, known), other);
+}
+
 TEST(Terms, stay_apart_in_great_number) {
   Terms terms;
   std::vector<TermId> ids;
