@@ -115,7 +115,7 @@ class Text:
             store = int(fused[1]) if fused else None
             kernel.panels.append(([int(t) for t in meets[1].split()], [], store))
         elif word == "addend":
-            assert len(places) == 1, line
+            assert len(places) in (1, 2), "a sum, or o and lse: " + line
             kernel.panels[-1][1].append(signal)
         elif line.startswith("    fused store "):
             kernel.fused_stores.append(raises_of([line.split()[-1]])[0])

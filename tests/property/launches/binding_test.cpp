@@ -10,6 +10,7 @@
 #include "exec/cuda/target/made_up_binding.h"
 #include "exec/cuda/target/spec_offers.h"
 #include "launch/make_launches.h"
+#include "support/check.h"
 #include "tests/property/launches/described.h"
 #include "tests/support/linear.h"
 
@@ -121,22 +122,25 @@ class Bound {
   [[nodiscard]] const launch::LaunchPlan& launches() const { return described_.launches; }
   [[nodiscard]] int alike_count() const { return alike_count_; }
   [[nodiscard]] Numbers by_themselves(const launch::Launch& launch, const launch::Kernel& kernel) {
+    return numbers_of(bind(own_, launch, kernel));
+  }
+  [[nodiscard]] LaunchSpec spec_of(const launch::Launch& launch, const launch::Kernel& kernel) {
     return bind(own_, launch, kernel);
   }
   [[nodiscard]] Numbers by_like_tasks(const launch::Launch& launch, const launch::Kernel& kernel) {
-    return bind(alike_, launch, kernel);
+    return numbers_of(bind(alike_, launch, kernel));
   }
 
  private:
-  Numbers bind(const std::vector<TaskAlone>& alone, const launch::Launch& launch,
-               const launch::Kernel& kernel) {
+  LaunchSpec bind(const std::vector<TaskAlone>& alone, const launch::Launch& launch,
+                  const launch::Kernel& kernel) {
     const cuda::SignalCells cells{
         .awaited = [](launch::SignalId) { return device::FlagWait{}; },
         .raised = [](const launch::Raise&) { return std::optional<device::RaiseTarget>(); }};
     const auto spec =
         cuda::bind_kernel({.memory = source_, .alone = alone, .cells = cells}, launch, kernel);
-    EXPECT_TRUE(spec.ok()) << render(spec.error());
-    return spec.ok() ? numbers_of(*spec) : Numbers();
+    HP_CHECK(spec.ok(), render(spec.error()));
+    return *spec;
   }
 
   Described described_;
@@ -164,6 +168,27 @@ void expect_one_binding(Bound bound, std::size_t least) {
   }
   EXPECT_GE(kernels, least);
   EXPECT_GT(bound.alike_count(), 0);
+}
+
+// Of four ranks with 64 heads, that share keys by eights.
+TEST(Binding, sends_heads_of_few_queries_to_the_ranks_that_want_them) {
+  Bound bound(describe("decode", {"heads=64", "kv_heads=8", "head_dim=128"}, "tp=4", "bulk"));
+  int kernels = 0;
+  for (const launch::Launch& launch : bound.launches().launches) {
+    for (const launch::Kernel& kernel : launch.kernels) {
+      if (kernel.panels.empty()) continue;
+      ++kernels;
+      const auto spec = bound.spec_of(launch, kernel).get<AttentionSpec>();
+      ASSERT_EQ(spec.results.size(), 4U);
+      for (std::int64_t rank = 0; rank < 4; ++rank) {
+        const cuda::AttentionResultSpec& result = spec.results[static_cast<std::size_t>(rank)];
+        EXPECT_EQ(result.first_head, 2 * rank) << "of key heads: queries that share keys are rows";
+        EXPECT_EQ(result.addends.size(), RankId(rank) == launch.rank ? 3U : 0U);
+      }
+      EXPECT_FALSE(spec.to_state) << "the own heads are rounded, once all are combined";
+    }
+  }
+  EXPECT_EQ(kernels, 4);
 }
 
 const std::vector<std::string> kShape = {"m=1024", "n=512", "k=1024"};

@@ -131,6 +131,7 @@ class ResultBinder {
   }
 
   Checked<std::int64_t> find_first_head(std::int64_t heads, const launch::Panel& panel) const {
+    if (heads == spec_.heads) return 0;  // of one head there is no stride
     std::vector<launch::Place> from = alone_->panel().stores;
     HP_TRY(const HeadTensor all, place(kOutput, spec_.heads, from));
     for (std::size_t i = 0; i < from.size() && i < panel.stores.size(); ++i) {
