@@ -22,6 +22,24 @@ def write_product(name):
     return p.build()
 
 
+def write_normalised_product():
+    p = ProgramBuilder("gemm_ar_norm")
+    m, n, k = (p.parameter(each, 1024) for each in "mnk")
+    eps, dtype = p.parameter("eps", 1e-6), p.parameter("dtype", "bf16")
+    M, N, K = (p.axis(name, size, align=align)
+               for name, size, align in (("M", m, 128), ("N", n, 128), ("K", k, 64)))
+    a, b = p.input("a", dtype, [M, K]), p.input("b", dtype, [K, N])
+    residual, weight = p.input("residual", dtype, [M, N]), p.input("weight", dtype, [N])
+    c = p.temporary("c", dtype, [M, N])
+    out, y = p.output("residual_out", dtype, [M, N]), p.output("y", dtype, [M, N])
+    p.leaf("matmul", flops=2 * M * N * K)
+    p.leaf("add_rms_norm", flops=5 * M * N)
+    p.nest("mm", over=[M, N, K]).sum(c, "matmul", a, b)
+    p.nest("norm", over=[M], whole=[N]).store([out, y], "add_rms_norm", c, residual, weight,
+                                              eps=eps)
+    return p.build()
+
+
 class Attention:
     """What forward and backward pass have in common."""
 
@@ -149,9 +167,9 @@ def write_experts(name, capped):
     return p.build()
 
 
-SHIPPED = [*map(write_product, ("gemm", "ag_gemm", "gemm_rs", "gemm_ar")), write_attention(),
-           write_attention_bwd(), write_decode(), write_experts("moe", capped=False),
-           write_experts("moe_capped", capped=True)]
+SHIPPED = [*map(write_product, ("gemm", "ag_gemm", "gemm_rs", "gemm_ar")),
+           write_normalised_product(), write_attention(), write_attention_bwd(), write_decode(),
+           write_experts("moe", capped=False), write_experts("moe_capped", capped=True)]
 
 
 class Programs(unittest.TestCase):
