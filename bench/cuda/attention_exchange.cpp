@@ -13,6 +13,7 @@
 #include "bench/cuda/attention_problem.h"
 #include "bench/cuda/attention_shapes.h"
 #include "bench/cuda/must.h"
+#include "bench/cuda/ranks_beside.h"
 #include "exec/cuda/kernels/attention/decode.h"
 #include "exec/cuda/kernels/attention/prepared_decode.h"
 #include "ir/rounding.h"
@@ -21,13 +22,7 @@ namespace harpe::bench {
 namespace {
 
 constexpr const char* kExchange = "exchange";
-constexpr std::uint64_t kExchangeLimitNs = 2'000'000'000;
 constexpr int kBackToBack = 40;  // executions
-
-template <class Values>
-auto& of(Values& values, std::int64_t rank) {
-  return values[static_cast<std::size_t>(rank)];
-}
 
 // All ranks' parts of one attention: each has keys of its own, a place for what each rank sends of
 // its heads, a flag that says so, and the result of its heads.
@@ -38,16 +33,13 @@ class AttentionOfRanks {
         what_(what),
         ranks_(ranks),
         heads_(what.heads / ranks),
-        begun_(bench.gpu().new_event()) {
+        beside_(bench.gpu(), ranks) {
     Gpu& gpu = bench.gpu();
     for (int rank = 0; rank < ranks; ++rank) {
       problems_.push_back(
           std::make_unique<AttentionProblem>(gpu, gpu, what, seed + 10U * rank, bench.stream()));
       inboxes_.push_back(gpu.memory(ranks * state_bytes()));
       results_.push_back(gpu.memory(state_bytes()));
-      signals_.emplace_back(gpu, ranks, kExchangeLimitNs);
-      streams_.push_back(gpu.new_stream());
-      ended_.push_back(gpu.new_event());
     }
     gpu.synchronise(bench.stream());
   }
@@ -69,17 +61,12 @@ class AttentionOfRanks {
   void run_exchanging(const std::vector<int>& order, CUstream stream) {
     run(exchanging_, order, stream);
   }
-  void begin_epoch(CUstream stream) {
-    for (Signals& signals : signals_) signals.begin_epoch(stream);
-  }
+  void begin_epoch(CUstream stream) { beside_.begin_epoch(stream); }
 
   // The first rank by itself; the other ranks' states are there once they were brought.
   void launch_plain(CUstream stream) const { must(plain_.front().launch(stream)); }
   void launch_exchanging(CUstream stream) const { must(exchanging_.front().launch(stream)); }
-  void bring_all(CUstream stream) {
-    signals_.front().begin_epoch(stream);
-    signals_.front().raise_all(1, stream);
-  }
+  void bring_all(CUstream stream) { beside_.bring_all(stream); }
 
   // "" where each rank's states are right, and each rank's result is what the states of all say.
   [[nodiscard]] std::string find_fault(Draw& draw) {
@@ -97,7 +84,7 @@ class AttentionOfRanks {
       run_exchanging(draw.order(static_cast<std::size_t>(ranks_)), stream);
     }
     for (int rank = 0; rank < ranks_; ++rank) {
-      if (std::string fault = of(signals_, rank).fault(); !fault.empty()) return fault;
+      if (std::string fault = beside_.signals(rank).fault(); !fault.empty()) return fault;
       if (wrong = compare(rank); !wrong.empty()) return wrong;
     }
     return "";
@@ -123,15 +110,15 @@ class AttentionOfRanks {
   // Heads of each other rank to its inbox, this one's home with what others have sent.
   [[nodiscard]] cuda::AttentionSpec exchanging(int rank, cuda::AttentionSpec spec) const {
     spec.to_state = false;
-    spec.wait = of(signals_, rank).context();
+    spec.wait = beside_.signals(rank).context();
     for (int peer = 0; peer < ranks_; ++peer) {
       const Address to = peer == rank ? of(results_, rank).address() : inbox(peer, rank);
       cuda::AttentionResultSpec& result = spec.results.emplace_back(cuda::AttentionResultSpec{
           .first_head = peer * heads_, .output = outputs(to), .lse = logarithms(to)});
       if (peer != rank) {
         result.fused_store = static_cast<int>(spec.fused_stores.size());
-        spec.fused_stores.push_back({.word = at<std::uint32_t>(of(signals_, peer).address(rank)),
-                                     .peer_poison = of(signals_, peer).context().poison,
+        spec.fused_stores.push_back({.word = at<std::uint32_t>(beside_.signals(peer).address(rank)),
+                                     .peer_poison = beside_.signals(peer).context().poison,
                                      .added = 0});
         continue;
       }
@@ -139,7 +126,7 @@ class AttentionOfRanks {
         if (from == rank) continue;
         result.addends.push_back({.output = outputs(inbox(rank, from)),
                                   .lse = logarithms(inbox(rank, from)),
-                                  .ready = of(signals_, rank).wait(from, 1)});
+                                  .ready = beside_.signals(rank).wait(from, 1)});
       }
     }
     return spec;
@@ -147,14 +134,8 @@ class AttentionOfRanks {
 
   void run(const std::deque<cuda::PreparedDecode>& kernels, const std::vector<int>& order,
            CUstream stream) {
-    Gpu& gpu = bench_->gpu();
-    gpu.record(begun_, stream);
-    for (const int rank : order) {
-      gpu.wait_for(of(streams_, rank), begun_);
-      must(of(kernels, rank).launch(of(streams_, rank)));
-      gpu.record(of(ended_, rank), of(streams_, rank));
-    }
-    for (const CUevent ended : ended_) gpu.wait_for(stream, ended);
+    beside_.run(order, stream,
+                [&](int rank, CUstream own) { must(of(kernels, rank).launch(own)); });
   }
 
   void poison(CUstream stream) const {
@@ -232,10 +213,7 @@ class AttentionOfRanks {
   std::vector<std::unique_ptr<AttentionProblem>> problems_;
   std::vector<cuda::DeviceMemory> inboxes_;  // of each rank: a state from each
   std::vector<cuda::DeviceMemory> results_;
-  std::vector<Signals> signals_;  // of each rank, a flag for each that sends
-  std::vector<CUstream> streams_;
-  std::vector<CUevent> ended_;
-  CUevent begun_;
+  RanksBeside beside_;
   std::deque<cuda::PreparedDecode> plain_;
   std::deque<cuda::PreparedDecode> exchanging_;
 };

@@ -12,36 +12,28 @@
 #include "bench/cuda/gemm_problem.h"
 #include "bench/cuda/gemm_runner.h"
 #include "bench/cuda/gemm_shapes.h"
+#include "bench/cuda/ranks_beside.h"
 #include "ir/rounding.h"
 
 namespace harpe::bench {
 namespace {
 
 constexpr const char* kExchange = "exchange";
-constexpr std::uint64_t kExchangeLimitNs = 2'000'000'000;
 constexpr int kBackToBack = 40;  // executions
 constexpr int kExchangeSets = 4;
-
-template <class Values>
-auto& of(Values& values, int rank) {
-  return values[static_cast<std::size_t>(rank)];
-}
 
 // All ranks' parts of one sum: each has A and B of its own, a place for what each rank sends it, a
 // flag that says so, and the result.
 class SumOfRanks {
  public:
   SumOfRanks(Bench& bench, const GemmCase& what, int ranks, std::uint64_t seed)
-      : bench_(&bench), what_(what), ranks_(ranks), begun_(bench.gpu().new_event()) {
+      : bench_(&bench), what_(what), ranks_(ranks), beside_(bench.gpu(), ranks) {
     Gpu& gpu = bench.gpu();
     for (int rank = 0; rank < ranks; ++rank) {
       problems_.push_back(
           std::make_unique<GemmProblem>(gpu, gpu, what, seed + 10U * rank, bench.stream()));
       inboxes_.push_back(gpu.memory(ranks * bytes()));
       results_.push_back(gpu.memory(bytes()));
-      signals_.emplace_back(gpu, ranks, kExchangeLimitNs);
-      streams_.push_back(gpu.new_stream());
-      ended_.push_back(gpu.new_event());
     }
     gpu.synchronise(bench.stream());
   }
@@ -53,7 +45,7 @@ class SumOfRanks {
     cuda::GemmSpec spec = plain(rank);
     const cuda::GemmPanelSpec own = spec.panels.front();
     spec.panels.clear();
-    spec.wait = of(signals_, rank).context();
+    spec.wait = beside_.signals(rank).context();
     const auto add = [&](Address to) -> cuda::GemmPanelSpec& {
       cuda::GemmPanelSpec panel = own;
       panel.c = to;
@@ -67,14 +59,14 @@ class SumOfRanks {
       cuda::GemmPanelSpec& panel = add(inbox(peer, rank));
       if (peer == rank) continue;
       panel.fused_store = static_cast<int>(spec.fused_stores.size());
-      spec.fused_stores.push_back({.word = at<std::uint32_t>(of(signals_, peer).address(rank)),
-                                   .peer_poison = of(signals_, peer).context().poison,
+      spec.fused_stores.push_back({.word = at<std::uint32_t>(beside_.signals(peer).address(rank)),
+                                   .peer_poison = beside_.signals(peer).context().poison,
                                    .added = 0});
     }
     cuda::GemmPanelSpec& total = add(of(results_, rank).address());
     for (int from = 0; from < ranks_; ++from) {
       total.addends.push_back({.address = inbox(rank, from), .stride = what_.n});
-      if (from != rank) total.addends.back().ready = of(signals_, rank).wait(from, 1);
+      if (from != rank) total.addends.back().ready = beside_.signals(rank).wait(from, 1);
     }
     return spec;
   }
@@ -93,31 +85,19 @@ class SumOfRanks {
 
   // One execution of all ranks, in any order, behind what is in the stream and before what comes.
   void run(const std::deque<GemmRunner>& kernels, const std::vector<int>& order, CUstream stream) {
-    Gpu& gpu = bench_->gpu();
-    gpu.record(begun_, stream);
-    for (const int rank : order) {
-      gpu.wait_for(of(streams_, rank), begun_);
-      of(kernels, rank).launch(of(streams_, rank));
-      gpu.record(of(ended_, rank), of(streams_, rank));
-    }
-    for (const CUevent ended : ended_) gpu.wait_for(stream, ended);
+    beside_.run(order, stream, [&](int rank, CUstream own) { of(kernels, rank).launch(own); });
   }
   void run_plain(const std::vector<int>& order, CUstream stream) { run(plain_, order, stream); }
   // Behind `begin_epoch`.
   void run_exchanging(const std::vector<int>& order, CUstream stream) {
     run(exchanging_, order, stream);
   }
-  void begin_epoch(CUstream stream) {
-    for (Signals& signals : signals_) signals.begin_epoch(stream);
-  }
+  void begin_epoch(CUstream stream) { beside_.begin_epoch(stream); }
 
   // The first rank by itself; the other ranks' sums are there once they were brought.
   void launch_plain(CUstream stream) const { plain_.front().launch(stream); }
   void launch_exchanging(CUstream stream) const { exchanging_.front().launch(stream); }
-  void bring_all(CUstream stream) {
-    signals_.front().begin_epoch(stream);
-    signals_.front().raise_all(1, stream);
-  }
+  void bring_all(CUstream stream) { beside_.bring_all(stream); }
 
   void poison(CUstream stream) const {
     for (int rank = 0; rank < ranks_; ++rank) {
@@ -149,7 +129,7 @@ class SumOfRanks {
       run_exchanging(draw.order(static_cast<std::size_t>(ranks_)), stream);
     }
     for (int rank = 0; rank < ranks_; ++rank) {
-      if (std::string fault = of(signals_, rank).fault(); !fault.empty()) return fault;
+      if (std::string fault = beside_.signals(rank).fault(); !fault.empty()) return fault;
       const std::vector<std::uint16_t> found = read(of(results_, rank).address(), what_.n);
       for (std::size_t i = 0; i < sums.size(); ++i) {
         if (found[i] == narrow_bf16(sums[i])) continue;
@@ -188,10 +168,7 @@ class SumOfRanks {
   std::vector<std::unique_ptr<GemmProblem>> problems_;
   std::vector<cuda::DeviceMemory> inboxes_;  // of each rank: [from][m][n]
   std::vector<cuda::DeviceMemory> results_;
-  std::vector<Signals> signals_;  // of each rank, a flag for each that sends
-  std::vector<CUstream> streams_;
-  std::vector<CUevent> ended_;
-  CUevent begun_;
+  RanksBeside beside_;
   std::deque<GemmRunner> plain_;
   std::deque<GemmRunner> exchanging_;
 };
