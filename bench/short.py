@@ -6,7 +6,7 @@
 Runs `harpe bench` for linears of Llama-3 8B, 70B and Qwen3-32B at few rows, all schedules and
 NCCL with cuBLASLt in turns, and prints for each case the time of `auto` over that of the fastest
 schedule and over the libraries' time. `-o` appends a JSON line for each case: its sizes, the times
-of schedules and libraries by name, and the libraries' arithmetic alone.
+of schedules and libraries by name, why others have none, and the libraries' arithmetic alone.
 """
 import argparse
 import json
@@ -49,13 +49,15 @@ def run(args, op, m, n, k):
 
 
 def times_of(report):
-    """Schedules and libraries by name, in microseconds."""
-    ours, theirs = {}, {}
+    """Schedules and libraries by name, in microseconds, and why the others have no time."""
+    ours, theirs, reasons = {}, {}, {}
     for entry in report["cases"][0]["entries"]:
         time_us = entry.get("time_us")
         if time_us:
             (theirs if entry["baseline"] else ours)[entry["name"]] = time_us
-    return ours, theirs
+        else:
+            reasons[entry["name"]] = entry.get("reason")
+    return ours, theirs, reasons
 
 
 def mean(ratios):
@@ -80,13 +82,15 @@ def main():
         report = run(args, op, m, n, k)
         if report is None:
             continue
-        ours, theirs = times_of(report)
+        ours, theirs, reasons = times_of(report)
         if args.output:
             row = {"operator": op, "m": m, "n": n, "k": k, "ranks": args.ranks, "ours": ours,
-                   "theirs": theirs, "arithmetic_us": report["cases"][0].get("arithmetic_us")}
+                   "theirs": theirs, "reasons": reasons,
+                   "arithmetic_us": report["cases"][0].get("arithmetic_us")}
             with open(args.output, "a", encoding="utf-8") as file:
                 file.write(json.dumps(row) + "\n")
         if "auto" not in ours or not theirs:
+            print(f"{op:8} {m:4}x{n}x{k}: {json.dumps(reasons)}", flush=True)
             continue
         named = {name: us for name, us in ours.items() if name != "auto"}
         best = min(named, key=named.get)

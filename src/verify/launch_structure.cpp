@@ -9,6 +9,7 @@
 
 #include "leaves/leaf.h"
 #include "plan/launch_text.h"
+#include "plan/refs.h"
 #include "verify/clocks.h"
 #include "verify/step_builder.h"
 
@@ -150,6 +151,12 @@ class LaunchCheck {
                                       {"problem", problem}});
   }
 
+  [[nodiscard]] bool reads_other_ranks(TaskId id) const {
+    return std::ranges::any_of(plan_.tasks[id.index()].reads, [&](const Ref& read) {
+      return plan_.allocs[read.alloc.index()].rank != rank_of(plan_, id);
+    });
+  }
+
   Checked<Ok> check_kernel(const launch::Launch& launch, const Kernel& kernel) const {
     const bool is_library = is_one_of(kernel.name, kLibraries);
     const bool has_rest =
@@ -171,6 +178,10 @@ class LaunchCheck {
           return keeps_types(plan_.tasks[id.index()]);
         })) {
       return cannot(kernel, "is to convert or add up what it moves");
+    }
+    if (kernel.name == "copy_engine" && !launch.lands &&
+        std::ranges::any_of(launch.does, [&](TaskId id) { return reads_other_ranks(id); })) {
+      return cannot(kernel, "is to read what lies on another rank");
     }
     const auto is_awaited = [](const auto& each) { return each.when.has_value(); };
     const bool waits = std::ranges::any_of(kernel.arrivals, is_awaited) ||

@@ -86,6 +86,14 @@ std::vector<AllocId> find_states(const Plan& plan, const LaunchPlan& launches) {
   return states;
 }
 
+bool needs_kernel(const Plan& plan, const launch::Launch& launch) {
+  return std::ranges::any_of(launch.does, [&](TaskId id) {
+    const Task& task = plan.tasks[id.index()];
+    if (task.kind != TaskKind::Copy) return task.kind == TaskKind::Compute;
+    return plan.allocs[task.reads.front().alloc.index()].rank != launch.rank;
+  });
+}
+
 bool any_kernel(const launch::LaunchPlan& launches, const KernelTest& test) {
   return std::ranges::any_of(launches.launches, [&](const launch::Launch& each) {
     return std::ranges::any_of(each.kernels,

@@ -15,6 +15,9 @@ namespace harpe::test {
 [[nodiscard]] std::vector<AllocId> find_states(const Plan& plan,
                                                const launch::LaunchPlan& launches);
 
+// Whether a copy engine cannot do it: it computes, or reads what lies on another rank.
+[[nodiscard]] bool needs_kernel(const Plan& plan, const launch::Launch& launch);
+
 using KernelTest = std::function<bool(const launch::Launch&, const launch::Kernel&)>;
 [[nodiscard]] bool any_kernel(const launch::LaunchPlan& launches, const KernelTest& test);
 void for_each_kernel(launch::LaunchPlan& launches,

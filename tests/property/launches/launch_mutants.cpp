@@ -126,9 +126,7 @@ class Mutator {
     if (launch.reserved_sms > 0) {
       add("reserve every SM", [=](LaunchPlan& m) { m.launches[l].reserved_sms = 132; });
     }
-    const bool computes = std::ranges::any_of(
-        launch.does, [&](TaskId id) { return plan_.tasks[id.index()].kind == TaskKind::Compute; });
-    if (!launch.kernels.empty() && computes) {
+    if (!launch.kernels.empty() && needs_kernel(plan_, launch)) {
       add("name a kernel otherwise",
           [=](LaunchPlan& m) { m.launches[l].kernels.front().name = "copy_engine"; });
     }

@@ -17,6 +17,7 @@ using launch::LaunchPlan;
 Described push() { return describe("ag_gemm", {"m=1024", "n=512", "k=512"}, "tp=2", "push"); }
 Described fused() { return describe("ag_gemm", {"m=1024", "n=512", "k=512"}, "tp=2", "fused"); }
 Described scatter() { return describe("gemm_rs", {"m=1024", "n=512", "k=1024"}, "tp=4", "push"); }
+Described fetch() { return describe("ag_gemm", {"m=1024", "n=512", "k=512"}, "tp=2", "fetch"); }
 
 Described linear(const std::string& state) {
   return describe(ask({.op = "ag_gemm", .schedule = "push", .state = state}, "tp=2"));
@@ -35,6 +36,21 @@ TEST(PlantedFaults, start_from_what_verifies) {
   EXPECT_EQ(finding(fused()), "verified");
   EXPECT_EQ(finding(scatter()), "verified");
   EXPECT_EQ(finding(with_rest()), "verified");
+  EXPECT_EQ(finding(fetch()), "verified");
+}
+
+// An engine that reads may be the other GPU's, behind what that GPU's rank launched meanwhile.
+TEST(PlantedFaults, an_engine_that_reads_what_lies_on_another_rank) {
+  Described d = fetch();
+  const auto moves = [](const Launch& each) {
+    return !each.kernels.empty() && each.kernels.front().name == "move";
+  };
+  const auto found = std::ranges::find_if(d.launches.launches, moves);
+  ASSERT_NE(found, d.launches.launches.end());
+  found->kernels.front().name = "copy_engine";
+  EXPECT_EQ(finding(d),
+            "error[V704]: `copy_engine` of launch 1 on rank 0 is to read what lies on another "
+            "rank");
 }
 
 TEST(PlantedFaults, a_rest_that_nothing_does) {

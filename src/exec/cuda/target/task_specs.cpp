@@ -49,14 +49,23 @@ Checked<Ok> add_all(const SpecSource& source, const LaunchChoice& choice,
   return Ok{};
 }
 
+// Whether a copy engine may take it. None reads another GPU's memory: it can stand in that GPU's
+// queue, behind what waits for it (decision 0027).
+bool fits_engine(const Plan& plan, const Task& task) {
+  if (task.kind != TaskKind::Copy) return false;
+  if (task.via != Via::Ce && task.via != Via::Tma && task.via != Via::Proxy) return false;
+  const RankId rank = plan.queues[task.queue.index()].rank;
+  return std::ranges::all_of(
+      task.reads, [&](const Ref& read) { return plan.allocs[read.alloc.index()].rank == rank; });
+}
+
 LaunchChoice choice_of(const SpecSource& source, const Task& task) {
-  const bool by_engine = task.via == Via::Ce || task.via == Via::Tma || task.via == Via::Proxy;
   return {.nest = task.nest,
           .buffer = task.writes.empty()
                         ? ""
                         : source.plan.allocs[task.writes.front().alloc.index()].buffer,
           .kernel = task.leaf_kernel,
-          .by_copy_engine = task.kind == TaskKind::Copy && by_engine,
+          .by_copy_engine = fits_engine(source.plan, task),
           .multiprocessors = source.multiprocessors};
 }
 
