@@ -11,6 +11,16 @@ using launch::LaunchId;
 
 constexpr std::uint32_t kMostDelayNs = 20'000;
 
+bool is_kernel(const launch::Kernel& kernel) {
+  return kernel.name != "copy_engine" && kernel.name != "nccl";
+}
+
+// Whether the last of its work is a kernel, which the next may overlap.
+bool ends_with_kernel(const launch::Launch& launch) {
+  if (!launch.raises.empty()) return !launch.raised_by_engine;
+  return launch.kernels.empty() ? launch.begins_epoch : is_kernel(launch.kernels.back());
+}
+
 }  // namespace
 
 device::FlagWait wait_for(const Peers& peers, const Network* network, const SignalPages& pages,
@@ -34,6 +44,7 @@ Checked<RankProgram> RankProgram::make(int rank, Parts parts) {
   const Device& device = parts.peers->device(rank);
   HP_TRY(Stream aside, Stream::create(device, true));
   RankProgram program(rank, std::move(parts), std::move(aside));
+  program.origin_ = program.queue_of_boundaries();
   const auto add_event = [&](auto& events, const auto& key) -> Checked<Ok> {
     if (events.contains(key)) return Ok{};
     HP_TRY(Event event, Event::create_untimed(device));
@@ -42,17 +53,34 @@ Checked<RankProgram> RankProgram::make(int rank, Parts parts) {
   };
   for (const PreparedLaunch& prepared : program.parts_.launches) {
     const launch::Launch& launch = program.launch_of(prepared.id);
-    if (!program.streams_.contains(launch.queue)) {
+    const QueueId queue = program.queue_of(launch);
+    if (!program.streams_.contains(queue)) {
       HP_TRY(Stream stream, Stream::create(device));
-      program.streams_.emplace(launch.queue, std::move(stream));
+      program.streams_.emplace(queue, std::move(stream));
     }
-    HP_REQUIRE_OK(add_event(program.ends_, launch.queue));
+    HP_REQUIRE_OK(add_event(program.ends_, queue));
     for (const LaunchId from : launch.after) HP_REQUIRE_OK(add_event(program.over_, from));
     for (const LaunchId from : launch.begun) HP_REQUIRE_OK(add_event(program.begun_, from));
-    if (launch.begins_epoch) program.origin_ = launch.queue;
   }
-  HP_CHECK(program.origin_.valid(), "every rank has an Entry");
   return program;
+}
+
+QueueId RankProgram::queue_of_boundaries() const {
+  QueueId own;
+  std::optional<QueueId> first;
+  for (const PreparedLaunch& prepared : parts_.launches) {
+    const launch::Launch& launch = launch_of(prepared.id);
+    if (launch.begins_epoch) own = launch.queue;
+    if (is_boundary(launch)) continue;
+    if (launch.queue == own) return own;
+    if (!first && ends_with_kernel(launch)) first = launch.queue;
+  }
+  HP_CHECK(own.valid(), "every rank has an Entry");
+  return first.value_or(own);
+}
+
+QueueId RankProgram::queue_of(const launch::Launch& launch) const {
+  return is_boundary(launch) ? origin_ : launch.queue;
 }
 
 Checked<Ok> RankProgram::warm_up() const {
@@ -131,7 +159,7 @@ Result<Ok, CudaError> RankProgram::join_queues() const {
 Result<Ok, CudaError> RankProgram::order(std::size_t index, const Pass& pass) const {
   const LaunchId id = parts_.launches[index].id;
   const launch::Launch& launch = launch_of(id);
-  const Stream& stream = streams_.at(launch.queue);
+  const Stream& stream = streams_.at(queue_of(launch));
   const Place place{.index = index,
                     .launch = &launch,
                     .stream = &stream,
@@ -144,7 +172,8 @@ Result<Ok, CudaError> RankProgram::order(std::size_t index, const Pass& pass) co
   HP_REQUIRE_OK(order_work(place));
   if (!is_boundary(launch)) {
     const Raises raises = kept(launch, launch.raises);
-    HP_REQUIRE_OK(launch.raised_by_engine ? raise_by_engine(raises, stream) : raise(raises, place));
+    HP_REQUIRE_OK(launch.raised_by_engine ? raise_by_engine(raises, stream)
+                                          : raise(raises, place, is_behind_own_kernels(place)));
   }
   const auto over = over_.find(id);
   return over == over_.end() ? Result<Ok, CudaError>(Ok{}) : over->second.record(stream);
@@ -166,9 +195,9 @@ Result<Ok, CudaError> RankProgram::order_waits(const Place& place) const {
   // A queue joins the capture behind its rank's Entry: it is not stamped before.
   for (const bool entries : {true, false}) {
     for (const LaunchId from : launch.after) {
-      if (launch_of(from).begins_epoch == entries) {
-        HP_REQUIRE_OK(place.stream->wait_for(over_.at(from)));
-      }
+      if (launch_of(from).begins_epoch != entries) continue;
+      if (queue_of(launch_of(from)) == queue_of(launch)) continue;  // in order
+      HP_REQUIRE_OK(place.stream->wait_for(over_.at(from)));
     }
     if (entries && may_wait(launch)) HP_REQUIRE_OK(stamp(place, Moment::Reached));
   }
@@ -197,10 +226,27 @@ Result<Ok, CudaError> RankProgram::order_work(const Place& place) const {
   if (launch.all_ready) HP_REQUIRE_OK(await({*launch.all_ready}, place));
   HP_REQUIRE_OK(stamp(place, Moment::Start));
   HP_REQUIRE_OK(order_kernels(place));
-  HP_REQUIRE_OK(raise(kept(launch, launch.pulled), place));
+  HP_REQUIRE_OK(raise(kept(launch, launch.pulled), place, is_behind_own_kernels(place)));
   if (!launch.all_pulled) return Ok{};
   HP_REQUIRE_OK(await({*launch.all_pulled}, place));
   return stamp(place, Moment::End);
+}
+
+bool RankProgram::is_behind_own_kernels(const Place& place) const {
+  return place.trace == nullptr && parts_.launches[place.index].work.size() > 0 &&
+         is_kernel(place.launch->kernels.back());
+}
+
+bool RankProgram::is_behind_kernel(const Place& place) const {
+  const auto is_here = [&](LaunchId from) {
+    return queue_of(launch_of(from)) == queue_of(*place.launch);
+  };
+  if (!std::ranges::all_of(place.launch->after, is_here)) return false;
+  for (std::size_t before = place.index; before-- > 0;) {
+    const LaunchId id = parts_.launches[before].id;
+    if (is_here(id)) return ends_with_kernel(launch_of(id));
+  }
+  return false;
 }
 
 bool RankProgram::is_one_turn(const Place& place) const {
@@ -214,9 +260,12 @@ Result<Ok, CudaError> RankProgram::order_turn(const Place& place) const {
   const Raises raises = kept(launch, launch.raises);
   const std::vector<device::RaiseTarget> targets = targets_of(raises);
   if (launch.begins_epoch || parts_.zero_first || !waits.empty() || !targets.empty()) {
-    HP_REQUIRE_OK(parts_.kernels.turn(
-        *place.stream, parts_.peers->signals(rank_), place.context,
-        {.waits = waits, .begins_epoch = launch.begins_epoch, .targets = targets}));
+    HP_REQUIRE_OK(
+        parts_.kernels.turn(*place.stream, parts_.peers->signals(rank_), place.context,
+                            {.waits = waits,
+                             .begins_epoch = launch.begins_epoch,
+                             .targets = targets,
+                             .begins_early = is_one_turn(place) && is_behind_kernel(place)}));
   }
   return post(raises, place);
 }
@@ -262,10 +311,12 @@ RankProgram::Raises RankProgram::kept(const launch::Launch& launch, Raises raise
   return raises;
 }
 
-Result<Ok, CudaError> RankProgram::raise(const Raises& raises, const Place& place) const {
+Result<Ok, CudaError> RankProgram::raise(const Raises& raises, const Place& place,
+                                         bool is_behind) const {
   const std::vector<device::RaiseTarget> targets = targets_of(raises);
   if (!targets.empty()) {
-    HP_REQUIRE_OK(parts_.kernels.raise(*place.stream, parts_.peers->signals(rank_), targets));
+    HP_REQUIRE_OK(
+        parts_.kernels.raise(*place.stream, parts_.peers->signals(rank_), targets, is_behind));
   }
   return post(raises, place);
 }

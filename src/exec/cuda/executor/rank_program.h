@@ -34,7 +34,8 @@ struct PreparedLaunch {
                                             const launch::Raise& raise);
 
 // One rank's launches on its GPU: a stream for every queue, captured into one graph that is
-// replayed as a whole. Nothing is allocated, and the host waits for nothing, between replays.
+// replayed as a whole. Entry and Exit stand in the stream of the first kernels, so that these begin
+// while the Entry ends. Nothing is allocated, and the host waits for nothing, between replays.
 class RankProgram {
  public:
   struct Parts {
@@ -117,6 +118,14 @@ class RankProgram {
   [[nodiscard]] Result<Ok, CudaError> join_queues() const;
   [[nodiscard]] Result<Ok, CudaError> order(std::size_t index, const Pass& pass) const;
   [[nodiscard]] bool is_boundary(const launch::Launch& launch) const;
+  // Whose stream boundaries stand in: that of the first kernels, where the Entry's has no others.
+  [[nodiscard]] QueueId queue_of_boundaries() const;
+  // Whose stream the launch is ordered in.
+  [[nodiscard]] QueueId queue_of(const launch::Launch& launch) const;
+  [[nodiscard]] bool is_behind_own_kernels(const Place& place) const;
+  // Whether the last work of the launch's stream before it is a kernel, and it waits for nothing of
+  // other streams.
+  [[nodiscard]] bool is_behind_kernel(const Place& place) const;
   [[nodiscard]] bool may_wait(const launch::Launch& launch) const;
   [[nodiscard]] Result<Ok, CudaError> order_waits(const Place& place) const;
   [[nodiscard]] Result<Ok, CudaError> order_work(const Place& place) const;
@@ -133,7 +142,9 @@ class RankProgram {
   [[nodiscard]] Raises kept(const launch::Launch& launch, Raises raises) const;
   [[nodiscard]] Result<Ok, CudaError> raise_by_engine(const Raises& raises,
                                                       const Stream& stream) const;
-  [[nodiscard]] Result<Ok, CudaError> raise(const Raises& raises, const Place& place) const;
+  // `is_behind`: right behind kernels of the launch.
+  [[nodiscard]] Result<Ok, CudaError> raise(const Raises& raises, const Place& place,
+                                            bool is_behind = false) const;
   // Those of the raises that are posted.
   [[nodiscard]] Result<Ok, CudaError> post(const Raises& raises, const Place& place) const;
   [[nodiscard]] Result<Ok, CudaError> await(const std::vector<launch::SignalId>& signals,
@@ -142,7 +153,7 @@ class RankProgram {
   int rank_;
   Parts parts_;
   Stream aside_;    // of no queue
-  QueueId origin_;  // of the Entry
+  QueueId origin_;  // of boundaries
   std::map<QueueId, Stream> streams_;
   std::map<QueueId, Event> ends_;            // of streams
   std::map<launch::LaunchId, Event> over_;   // of launches that others are after

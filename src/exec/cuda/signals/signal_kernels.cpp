@@ -54,15 +54,19 @@ Result<Ok, CudaError> SignalKernels::turn(const Stream& stream, const SignalAddr
   args.await.count = take(turn.waits, args.await.waits);
   args.begun_epoch = turn.begins_epoch ? word_at(own.epoch()) : nullptr;
   args.raise = raise_args(own, turn.targets);
-  HP_REQUIRE_OK(launch(*driver_, *turn_, LaunchShape{}, stream.handle(), args));
-  return raise(stream, own, turn.targets);
+  const LaunchShape shape{.begins_early = turn.begins_early || before > 0};
+  HP_REQUIRE_OK(launch(*driver_, *turn_, shape, stream.handle(), args));
+  return raise(stream, own, turn.targets, true);
 }
 
 Result<Ok, CudaError> SignalKernels::raise(const Stream& stream, const SignalAddresses& own,
-                                           std::span<const device::RaiseTarget> targets) const {
+                                           std::span<const device::RaiseTarget> targets,
+                                           bool begins_early) const {
   while (!targets.empty()) {
     const device::RaiseArgs args = raise_args(own, targets);
-    HP_REQUIRE_OK(launch(*driver_, *raise_, LaunchShape{}, stream.handle(), args));
+    const LaunchShape shape{.begins_early = begins_early};
+    HP_REQUIRE_OK(launch(*driver_, *raise_, shape, stream.handle(), args));
+    begins_early = true;
   }
   return Ok{};
 }

@@ -24,6 +24,7 @@ class SignalKernels {
     std::span<const device::SignalWait> waits = {};
     bool begins_epoch = false;
     std::span<const device::RaiseTarget> targets = {};
+    bool begins_early = false;  // as of raise
   };
   [[nodiscard]] Result<Ok, CudaError> turn(const Stream& stream, const SignalAddresses& own,
                                            const device::WaitContext& context, Turn turn) const;
@@ -33,9 +34,11 @@ class SignalKernels {
     return turn(stream, own, context, {.begins_epoch = true});
   }
   // Raises all once what the stream holds is done, and releases it to who awaits them; `own` are
-  // the raising rank's. A poisoned rank poisons those who wait instead.
+  // the raising rank's. A poisoned rank poisons those who wait instead. `begins_early`: on the GPU
+  // while the kernel before ends. Requires then: the stream's last work is a kernel.
   [[nodiscard]] Result<Ok, CudaError> raise(const Stream& stream, const SignalAddresses& own,
-                                            std::span<const device::RaiseTarget> targets) const;
+                                            std::span<const device::RaiseTarget> targets,
+                                            bool begins_early = false) const;
   // What is ordered next sees what was released before every one of the signals; or, after a
   // fault of this rank or a peer's, runs on without them. Requires: no flag is null.
   [[nodiscard]] Result<Ok, CudaError> await(const Stream& stream,

@@ -32,9 +32,7 @@ KernelVariant variant_of(const std::string& family, const std::string& name,
 
 KernelVariant turn_variant() { return variant_of("signal", "turn", "turn", "TurnArgs"); }
 
-KernelVariant raise_variant() {
-  return variant_of("signal", "raise", "raise_signals", "RaiseArgs");
-}
+KernelVariant raise_variant() { return variant_of("signal", "raise", "raise_behind", "RaiseArgs"); }
 
 KernelVariant await_variant() {
   return variant_of("signal", "await", "await_signals", "AwaitArgs");

@@ -49,14 +49,16 @@ Checked<Ok> add_all(const SpecSource& source, const LaunchChoice& choice,
   return Ok{};
 }
 
-// Whether a copy engine may take it. None reads another GPU's memory: it can stand in that GPU's
-// queue, behind what waits for it (decision 0027).
-bool fits_engine(const Plan& plan, const Task& task) {
+// Whether a copy engine is to take it. None reads another GPU's memory: it can stand in that GPU's
+// queue, behind what waits for it (decision 0027). Within a GPU a kernel begins sooner.
+bool is_for_engine(const Plan& plan, const Task& task) {
   if (task.kind != TaskKind::Copy) return false;
-  if (task.via != Via::Ce && task.via != Via::Tma && task.via != Via::Proxy) return false;
-  const RankId rank = plan.queues[task.queue.index()].rank;
-  return std::ranges::all_of(
-      task.reads, [&](const Ref& read) { return plan.allocs[read.alloc.index()].rank == rank; });
+  if (task.via == Via::Proxy) return true;
+  if (task.via != Via::Ce && task.via != Via::Tma) return false;
+  const auto is_own = [&](const Ref& ref) {
+    return plan.allocs[ref.alloc.index()].rank == plan.queues[task.queue.index()].rank;
+  };
+  return std::ranges::all_of(task.reads, is_own) && !std::ranges::all_of(task.writes, is_own);
 }
 
 LaunchChoice choice_of(const SpecSource& source, const Task& task) {
@@ -65,7 +67,7 @@ LaunchChoice choice_of(const SpecSource& source, const Task& task) {
                         ? ""
                         : source.plan.allocs[task.writes.front().alloc.index()].buffer,
           .kernel = task.leaf_kernel,
-          .by_copy_engine = fits_engine(source.plan, task),
+          .by_copy_engine = is_for_engine(source.plan, task),
           .multiprocessors = source.multiprocessors};
 }
 

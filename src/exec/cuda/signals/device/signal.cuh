@@ -34,7 +34,7 @@ HP_DEVICE void poison_peer(const RaiseTarget& target) {
   compare_exchange_system(target.peer_poison, 0, kPoisonedByPeer);
 }
 
-// All that the stream did before is visible to who acquires a signal of these. A poisoned rank
+// All that this thread saw done is visible to who acquires a signal of these. A poisoned rank
 // raises nothing: it poisons those that wait for it.
 HP_DEVICE void raise_signals(const RaiseArgs& args) {
   const int lane = static_cast<int>(threadIdx.x);
@@ -73,10 +73,19 @@ HP_DEVICE void await_signals(const AwaitArgs& args) {
   fence_proxy_async();
 }
 
+// The kernel that raises alone. The next one may begin at once: it waits for this one's end.
+HP_DEVICE void raise_behind(const RaiseArgs& args) {
+  await_kernel_before();
+  let_next_kernel_begin();
+  raise_signals(args);
+}
+
 // What any lane acquired is released with every signal raised. The host learns here that the rank
-// was poisoned, by a peer too.
+// was poisoned, by a peer too. The next kernel may begin once nothing is awaited any more.
 HP_DEVICE void turn(const TurnArgs& args) {
+  await_kernel_before();
   if (args.await.count > 0) await_signals(args.await);
+  let_next_kernel_begin();
   if (threadIdx.x == 0 && load_relaxed_system(args.raise.poison) != 0) {
     store_release_system(&args.await.context.fault->is_stopped, 1);
   }

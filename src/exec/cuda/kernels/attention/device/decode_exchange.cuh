@@ -46,7 +46,9 @@ class DecodeOutbox {
   // all threads, those without sums too.
   HP_DEVICE void add_up(int first, int count, bool has_sums) const {
     if (exchange_.addend_count == 0 || count == 0) return;
-    if (await_addends() || !has_sums) return;
+    const bool expired = await_addends();
+    let_next_kernel_begin();
+    if (expired || !has_sums) return;
     for (int pair = first; pair < first + count; ++pair) {
 #pragma unroll
       for (int i = 0; i < kColumns; ++i) {

@@ -230,6 +230,7 @@ HP_DEVICE void store_with_addends(const GemmArgs& args, const FewRowsShared<kCon
                                   StreamWalk walk, int consumer) {
   if (threadIdx.x % 128 / 32 == 1) await_addends<kConfig>(args, shared);
   sync_threads(1 + consumer, 128);
+  let_next_kernel_begin();
   const bool skip = any_of_threads(1 + consumer, 128, shared.poisoned());
   for (; walk.valid(); walk.next()) {
     if (!walk.is_owner()) continue;
