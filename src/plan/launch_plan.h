@@ -39,6 +39,9 @@ struct Signal {
   std::int32_t arrivals = 1;
   std::vector<TaskId> from;  // what is over once it is there; a Credit's is of the execution before
   bool is_posted = false;    // raised by another host's proxy
+  // No word: elements that a fused store stores say themselves that they are there, to the one
+  // addend that reads them, and nothing else is known to be over. Each is read once an execution.
+  bool is_in_data = false;
   friend bool operator==(const Signal&, const Signal&) = default;
 };
 

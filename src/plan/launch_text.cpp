@@ -80,6 +80,7 @@ class LaunchPrinter {
     add_ids("from", signal.from);
     if (signal.arrivals != 1) add_number("arrivals", signal.arrivals);
     if (signal.is_posted) out_ += " posted";
+    if (signal.is_in_data) out_ += " in data";
     out_ += '\n';
   }
 

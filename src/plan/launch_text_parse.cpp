@@ -186,6 +186,8 @@ class LaunchParser {
       HP_TRY(signal.arrivals, parse_small(line, "arrivals"));
     }
     signal.is_posted = line.accept("posted");
+    signal.is_in_data = line.accept("in");
+    if (signal.is_in_data) HP_REQUIRE_OK(line.expect("data"));
     out_.signals.push_back(std::move(signal));
     return Ok{};
   }
