@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Short products on GPUs: what `auto` picks, beside every schedule and the libraries.
 
-    bench/short.py HARPE [--ranks 2] [--unseen] [--seconds 200] [-o short.jsonl]
+    bench/short.py HARPE [--ranks 2] [--unseen] [--schedules bulk,auto] [--seconds 200]
+                   [-o short.jsonl]
 
 Runs `harpe bench` for linears of Llama-3 8B, 70B and Qwen3-32B at few rows, all schedules and
 NCCL with cuBLASLt in turns, and prints for each case the time of `auto` over that of the fastest
@@ -40,6 +41,8 @@ def run(args, op, m, n, k):
     with tempfile.NamedTemporaryFile(suffix=".json") as out:
         command = [args.harpe, "bench", op, *parameters, "--backend", "cuda",
                    "--ranks", str(args.ranks), "--rounds", str(args.rounds), "--json", out.name]
+        if args.schedules:
+            command += ["--schedules", args.schedules]
         done = subprocess.run(command, capture_output=True, text=True, timeout=120)
         if done.returncode != 0:
             print(f"{op} {' '.join(parameters)}: exit {done.returncode}: {done.stderr[-300:]}")
@@ -70,6 +73,7 @@ def main():
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--unseen", action="store_true")
+    parser.add_argument("--schedules", help="as of `harpe bench`: only these, where they apply")
     parser.add_argument("--seconds", type=float, default=200)
     parser.add_argument("-o", "--output")
     args = parser.parse_args()

@@ -23,17 +23,23 @@ constexpr int kBackToBack = 40;  // executions
 constexpr int kExchangeSets = 4;
 
 // All ranks' parts of one sum: each has A and B of its own, a place for what each rank sends it, a
-// flag that says so, and the result.
+// flag that says so, or data that do (`is_in_data`), and the result.
 class SumOfRanks {
  public:
-  SumOfRanks(Bench& bench, const GemmCase& what, int ranks, std::uint64_t seed)
-      : bench_(&bench), what_(what), ranks_(ranks), beside_(bench.gpu(), ranks) {
+  SumOfRanks(Bench& bench, const GemmCase& what, int ranks, std::uint64_t seed,
+             bool is_in_data = true)
+      : bench_(&bench),
+        what_(what),
+        ranks_(ranks),
+        is_in_data_(is_in_data),
+        beside_(bench.gpu(), ranks) {
     Gpu& gpu = bench.gpu();
     for (int rank = 0; rank < ranks; ++rank) {
       problems_.push_back(
           std::make_unique<GemmProblem>(gpu, gpu, what, seed + 10U * rank, bench.stream()));
       inboxes_.push_back(gpu.memory(ranks * bytes()));
       results_.push_back(gpu.memory(bytes()));
+      gpu.fill_bytes(inbox(rank, 0), 0xff, ranks * bytes(), bench.stream());
     }
     gpu.synchronise(bench.stream());
   }
@@ -59,6 +65,7 @@ class SumOfRanks {
       cuda::GemmPanelSpec& panel = add(inbox(peer, rank));
       if (peer == rank) continue;
       panel.fused_store = static_cast<int>(spec.fused_stores.size());
+      panel.is_in_data = is_in_data_;
       spec.fused_stores.push_back({.word = at<std::uint32_t>(beside_.signals(peer).address(rank)),
                                    .peer_poison = beside_.signals(peer).context().poison,
                                    .added = 0});
@@ -66,7 +73,9 @@ class SumOfRanks {
     cuda::GemmPanelSpec& total = add(of(results_, rank).address());
     for (int from = 0; from < ranks_; ++from) {
       total.addends.push_back({.address = inbox(rank, from), .stride = what_.n});
-      if (from != rank) total.addends.back().ready = beside_.signals(rank).wait(from, 1);
+      if (from == rank) continue;
+      total.addends.back().ready = beside_.signals(rank).wait(from, 1);
+      total.addends.back().is_in_data = is_in_data_;
     }
     return spec;
   }
@@ -97,7 +106,10 @@ class SumOfRanks {
   // The first rank by itself; the other ranks' sums are there once they were brought.
   void launch_plain(CUstream stream) const { plain_.front().launch(stream); }
   void launch_exchanging(CUstream stream) const { exchanging_.front().launch(stream); }
-  void bring_all(CUstream stream) { beside_.bring_all(stream); }
+  void bring_all(CUstream stream) {
+    bench_->gpu().fill_bytes(inbox(0, 0), 0, ranks_ * bytes(), stream);
+    beside_.bring_all(stream);
+  }
 
   void poison(CUstream stream) const {
     for (int rank = 0; rank < ranks_; ++rank) {
@@ -165,6 +177,7 @@ class SumOfRanks {
   Bench* bench_;
   GemmCase what_;
   int ranks_;
+  bool is_in_data_;
   std::vector<std::unique_ptr<GemmProblem>> problems_;
   std::vector<cuda::DeviceMemory> inboxes_;  // of each rank: [from][m][n]
   std::vector<cuda::DeviceMemory> results_;
@@ -192,9 +205,11 @@ std::vector<device::GemmConfig> variants_for(const SumOfRanks& sum) {
 void check_exchange(Bench& bench, Draw& draw, int ranks) {
   const GemmCase what =
       exchange_case(draw.between(1, 128), 8 * draw.between(1, 320), 8 * draw.between(8, 260));
-  const std::string name = fmt::format("{} on {} ranks", what.name, ranks);
+  const bool is_in_data = draw.coin();
+  const std::string name =
+      fmt::format("{} on {} ranks{}", what.name, ranks, is_in_data ? ", in data" : "");
   if (!bench.report().begins("exchange check", name)) return;
-  SumOfRanks sum(bench, what, ranks, draw.bits());
+  SumOfRanks sum(bench, what, ranks, draw.bits(), is_in_data);
   const device::GemmConfig config = draw.one_of(variants_for(sum));
   sum.prepare(config, bench.gpu().processors() / ranks);
   bench.report().add_check("exchange check", name, sum.find_fault(draw),

@@ -26,7 +26,7 @@ constexpr std::array kPasses = {
     Pass{"store_at_peers", store_at_peers},   Pass{"add_at_home", add_at_home},
     Pass{"store_at_home", store_at_home},     Pass{"fuse_maps", fuse_maps},
     Pass{"wait_before", wait_before},         Pass{"reserve_sms", reserve_sms},
-    Pass{"choose_variants", choose_variants},
+    Pass{"choose_variants", choose_variants}, Pass{"signal_in_data", signal_in_data},
 };
 
 std::string name_of(const Target::Facts& target) {

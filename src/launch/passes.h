@@ -81,4 +81,11 @@ void reserve_sms(Draft& draft);
 // The variant of every kernel that has one. Rounding: cuts along K are part of it.
 void choose_variants(Draft& draft);
 
+// Elements that a kernel stores for another rank's say by themselves that they are there.
+// Precondition: a flag that one fused store raises, and addends of one kernel alone wait for; they
+// read just what it stores, and nobody else touches it; threads of both kernels move elements.
+// Order: the flag orders each element's store before its addend, and nothing else. Data, rounding:
+// as they are.
+void signal_in_data(Draft& draft);
+
 }  // namespace harpe::launch

@@ -35,6 +35,9 @@ class Offers {
   // it does not reserve, whatever the launch's own kernels; none where no kernel can.
   [[nodiscard]] virtual std::optional<std::string> choose(const Launch& launch,
                                                           const Kernel& kernel) = 0;
+  // Whether threads of the kernel's variant store panels of that type, and read addends of it,
+  // element by element.
+  [[nodiscard]] virtual bool moves_by_threads(const Kernel& kernel, DType dtype) = 0;
 };
 
 // What ranks run on, and the kernels that it offers.

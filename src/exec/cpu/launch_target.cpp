@@ -37,6 +37,7 @@ class TaskOffers : public launch::Offers {
   std::optional<std::string> choose(const launch::Launch&, const launch::Kernel&) override {
     return std::nullopt;
   }
+  bool moves_by_threads(const launch::Kernel&, DType) override { return false; }
 
  private:
   const Plan& plan_;

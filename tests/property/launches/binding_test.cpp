@@ -136,7 +136,8 @@ class Bound {
                   const launch::Kernel& kernel) {
     const cuda::SignalCells cells{
         .awaited = [](launch::SignalId) { return device::FlagWait{}; },
-        .raised = [](const launch::Raise&) { return std::optional<device::RaiseTarget>(); }};
+        .raised = [](const launch::Raise&) { return std::optional<device::RaiseTarget>(); },
+        .is_in_data = [](launch::SignalId) { return false; }};
     const auto spec =
         cuda::bind_kernel({.memory = source_, .alone = alone, .cells = cells}, launch, kernel);
     HP_CHECK(spec.ok(), render(spec.error()));

@@ -22,6 +22,7 @@ struct Abilities {
   std::function<bool(const Launch& launch, const Kernel& kernel)> can =
       [](const Launch&, const Kernel&) { return true; };
   std::function<bool(TaskId task)> counts_rows = [](TaskId) { return false; };
+  bool moves_by_threads = false;
 };
 
 class FakeOffers : public Offers {
@@ -35,6 +36,9 @@ class FakeOffers : public Offers {
   bool counts_rows(TaskId id) override { return can_.counts_rows(id); }
   std::vector<Kernel> batched(const std::vector<TaskId>& tasks) override;
   std::optional<std::string> choose(const Launch& launch, const Kernel& kernel) override;
+  bool moves_by_threads(const Kernel& /*kernel*/, DType /*dtype*/) override {
+    return can_.moves_by_threads;
+  }
 
  private:
   [[nodiscard]] bool is_pointwise(const Task& task) const;

@@ -364,7 +364,8 @@ class CudaExecutor final : public Executor, public TakesTurns {
     if (error) reports[static_cast<std::size_t>(error->peer)].is_lost = true;
   }
 
-  // The graph, events for the times, and memory that no caller has filled full of NaNs.
+  // The graph, events for the times, and memory that no caller has filled full of NaNs, which are
+  // what device::kAbsent is.
   [[nodiscard]] Checked<Ok> ready(RankProgram& program, std::int64_t iterations, RankRun& run) {
     const Result<Ok, CudaError> current = program.device().make_current();
     if (!current.ok()) return to_diag(current.error());

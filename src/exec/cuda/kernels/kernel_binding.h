@@ -80,6 +80,8 @@ class KernelBinding {
   // None: the signal is to be lost (tests).
   [[nodiscard]] virtual std::optional<device::RaiseTarget> raised(
       const launch::Raise& raise) const = 0;
+  // Whether the signal travels in the data that it is of.
+  [[nodiscard]] virtual bool is_in_data(launch::SignalId signal) const = 0;
   [[nodiscard]] virtual device::WaitContext wait_context() const = 0;
   // The kernel's fused copies. Errors: G092 no task copies that.
   [[nodiscard]] virtual Checked<std::vector<device::CopyJob>> copies() const = 0;

@@ -17,6 +17,7 @@ struct SignalCells {
   std::function<device::FlagWait(launch::SignalId)> awaited;  // in the rank's own page
   // None: the signal is to be lost (tests).
   std::function<std::optional<device::RaiseTarget>(const launch::Raise&)> raised;
+  std::function<bool(launch::SignalId)> is_in_data;
   device::WaitContext context{};  // but for its task
 };
 

@@ -97,6 +97,10 @@ std::optional<device::RaiseTarget> PlacedBinding::raised(const launch::Raise& ra
   return source_.cells.raised(raise);
 }
 
+bool PlacedBinding::is_in_data(launch::SignalId signal) const {
+  return source_.cells.is_in_data(signal);
+}
+
 std::int32_t* PlacedBinding::rows_used_of(AllocId alloc) const {
   return source_.memory.occupancy.of(alloc);
 }

@@ -24,6 +24,7 @@ class PlacedBinding final : public KernelBinding {
   bool is_fixed(const launch::Place& place) const override;
   device::FlagWait await(std::optional<launch::SignalId> signal) const override;
   std::optional<device::RaiseTarget> raised(const launch::Raise& raise) const override;
+  bool is_in_data(launch::SignalId signal) const override;
   device::WaitContext wait_context() const override;
   Checked<std::vector<device::CopyJob>> copies() const override;
   std::int32_t* rows_used_of(AllocId alloc) const override;

@@ -67,7 +67,8 @@ SignalCells MadeUpBinding::cells() const {
           },
           .raised = [](const launch::Raise& raise) -> std::optional<device::RaiseTarget> {
             return device::RaiseTarget{cell_of(raise.signal), nullptr, raise.adds};
-          }};
+          },
+          .is_in_data = [this](launch::SignalId id) { return pages_[id].is_in_data; }};
 }
 
 Checked<Ok> check_binding(const Plan& plan, const Blocks& blocks,

@@ -4,7 +4,9 @@
 #include <iterator>
 #include <utility>
 
+#include "exec/cuda/kernels/attention/bind_results.h"
 #include "exec/cuda/kernels/batch.h"
+#include "exec/cuda/kernels/gemm/gemm_choice_text.h"
 #include "exec/cuda/kernels/kernel_binding.h"
 #include "exec/cuda/kernels/nccl/nccl_launch.h"
 #include "exec/cuda/target/bind_kernel.h"
@@ -22,7 +24,8 @@ constexpr std::uintptr_t kAnySignal = std::uintptr_t{1} << 61;
 SignalCells made_up_cells() {
   const auto cell = [] { return reinterpret_cast<std::uint32_t*>(kAnySignal); };
   return {.awaited = [=](launch::SignalId) { return device::FlagWait{cell(), 1, 0}; },
-          .raised = [=](const launch::Raise&) { return device::RaiseTarget{cell(), nullptr, 1}; }};
+          .raised = [=](const launch::Raise&) { return device::RaiseTarget{cell(), nullptr, 1}; },
+          .is_in_data = [](launch::SignalId) { return false; }};
 }
 
 }  // namespace
@@ -191,6 +194,12 @@ std::optional<std::string> SpecOffers::choose(const Launch& launch, const Kernel
   const auto known = chosen_.find(*alone);
   if (known != chosen_.end()) return known->second;
   return chosen_.emplace(*alone, bind_and_choose(launch, kernel)).first->second;
+}
+
+bool SpecOffers::moves_by_threads(const Kernel& kernel, DType dtype) {
+  if (kernel.name == "gemm_sm90")
+    return size_in_bytes(dtype) == 2 && is_of_few_rows(kernel.variant);
+  return kernel.name == "fa_fwd_sm90" && dtype == DType::F32 && has_results(kernel);
 }
 
 std::optional<std::string> SpecOffers::choose_made_up(const Launch& launch, const Kernel& kernel) {

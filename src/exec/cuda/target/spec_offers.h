@@ -26,6 +26,7 @@ class SpecOffers : public launch::Offers {
   std::vector<launch::Kernel> batched(const std::vector<TaskId>& tasks) override;
   std::optional<std::string> choose(const launch::Launch& launch,
                                     const launch::Kernel& kernel) override;
+  bool moves_by_threads(const launch::Kernel& kernel, DType dtype) override;
 
  private:
   // A kernel of a task alone, but for what its panels are stored in.

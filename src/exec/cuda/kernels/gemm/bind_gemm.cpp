@@ -168,7 +168,8 @@ class GemmBinder {
                             alone.panel().stores, addend.reads));
       bound.addends.push_back({.address = from.address,
                                .stride = from.extents.front().stride,
-                               .ready = binding_.await(addend.when)});
+                               .ready = binding_.await(addend.when),
+                               .is_in_data = addend.when && binding_.is_in_data(*addend.when)});
       waits_ = waits_ || addend.when;
     }
     return Ok{};
@@ -229,7 +230,12 @@ class GemmBinder {
     }
     for (std::size_t i = 0; i < kernel_.panels.size(); ++i) {
       const std::optional<std::int32_t> store = kernel_.panels[i].fused_store;
-      spec_.panels[i].fused_store = store ? kept[static_cast<std::size_t>(*store)] : -1;
+      GemmPanelSpec& panel = spec_.panels[i];
+      panel.fused_store = store ? kept[static_cast<std::size_t>(*store)] : -1;
+      panel.is_in_data =
+          store &&
+          binding_.is_in_data(kernel_.fused_stores[static_cast<std::size_t>(*store)].signal);
+      if (panel.is_in_data && panel.fused_store < 0) panel.c = 0;
     }
   }
 

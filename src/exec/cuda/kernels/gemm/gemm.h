@@ -31,6 +31,7 @@ struct GemmAddendSpec {
   DeviceAddress address = 0;
   std::int64_t stride = 0;  // elements from row to row
   device::FlagWait ready{};
+  bool is_in_data = false;  // its elements say that they are there (device/in_data.cuh)
 };
 
 // A pointwise function that C goes through before it is rounded and stored. It is the first
@@ -63,6 +64,9 @@ struct GemmPanelSpec {
   std::vector<GemmAddendSpec> addends = {};
   std::vector<GemmMapOperandSpec> map_operands = {};  // as GemmSpec::maps
   int fused_store = -1;  // one of GemmSpec::fused_stores; then `done` is 0
+  // Of few rows: who reads it awaits its elements, and the fused store raises nothing. The address
+  // is 0 where it is to be lost.
+  bool is_in_data = false;
   // Of a group: at which row of the array B it has its own, and how many of its rows are used. What
   // is written to the others is nobody's.
   std::int64_t b_first = 0;

@@ -46,6 +46,8 @@ std::string print(const GemmChoice& choice) {
   return text + std::to_string(choice.full_tiles);
 }
 
+bool is_of_few_rows(std::string_view text) { return text.find(kStreams) != std::string_view::npos; }
+
 std::optional<GemmChoice> find_gemm_choice(const GemmSpec& spec, std::string_view text) {
   for (const device::GemmConfig& config : gemm_configs(spec)) {
     const std::string tile = print_tile(config);

@@ -80,6 +80,7 @@ Checked<Ok> add_panel(const DriverApi& driver, const GemmSpec& spec, const GemmP
   panel.b_first = static_cast<std::int32_t>(from.b_first);
   panel.rows_of = from.rows_of;
   panel.used = from.used;
+  panel.is_in_data = from.is_in_data ? 1 : 0;
   if (device::in_bulk(config.store) && !config.few_rows) {
     HP_TRY(panel.c, encode_map(driver, {.address = from.c,
                                         .element = spec.out,
@@ -109,8 +110,9 @@ Checked<Ok> add_panel(const DriverApi& driver, const GemmSpec& spec, const GemmP
     to.ready = addend.ready;
     to.is_addend = 1;
     if (config.few_rows) {
-      to.address = reinterpret_cast<const void*>(addend.address);
+      to.address = reinterpret_cast<void*>(addend.address);
       to.stride = addend.stride;
+      to.is_in_data = addend.is_in_data ? 1 : 0;
       ++panel.addends;
     } else {
       HP_TRY(to.map, map_addend(driver, spec, addend, from.rows));

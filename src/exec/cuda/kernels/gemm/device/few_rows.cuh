@@ -175,7 +175,8 @@ HP_DEVICE void note_panels(const GemmArgs& args, const FewRowsShared<kConfig>& s
                                    .rows = panel.rows,
                                    .addends = panel.addends,
                                    .first_addend = panel.first_addend,
-                                   .rows_of = panel.rows_of};
+                                   .rows_of = panel.rows_of,
+                                   .is_in_data = panel.is_in_data};
   if (lane == args.row_panels - 1) {
     shared.control().rows_end = begin + rows_in_tile(panel);
   }

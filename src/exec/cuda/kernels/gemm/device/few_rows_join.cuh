@@ -26,6 +26,7 @@ struct RowsPanel {
   std::int32_t addends;
   std::int32_t first_addend;
   std::int32_t rows_of;  // as GemmPanel's
+  std::int32_t is_in_data;
 };
 
 // Shared memory of a block: barriers, stages of A and B, each aligned to 1,024 bytes, then what a

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "exec/cuda/device/in_data.cuh"
 #include "exec/cuda/kernels/gemm/device/few_rows_join.cuh"
 
 // Where joined sums of few rows go: to the panels that have the rows, with their addends.
@@ -17,9 +18,14 @@ HP_DEVICE void store_eight(const GemmArgs& args, const RowsPanel& panel, int row
     if (column + 4 < args.n) *reinterpret_cast<float4*>(to + 16) = high;
   } else {
     if (column >= args.n) return;
-    *reinterpret_cast<uint4*>(to) =
+    const uint4 eight =
         make_uint4(pack<kConfig.out>(low.x, low.y), pack<kConfig.out>(low.z, low.w),
                    pack<kConfig.out>(high.x, high.y), pack<kConfig.out>(high.z, high.w));
+    if (panel.is_in_data != 0) {
+      if (panel.c != nullptr) store_in_data(reinterpret_cast<uint4*>(to), eight);
+    } else {
+      *reinterpret_cast<uint4*>(to) = eight;
+    }
   }
 }
 
@@ -118,7 +124,7 @@ HP_DEVICE bool join_rows(const GemmArgs& args, const FewRowsShared<kConfig>& sha
 
 // A consumer's first warp, once the consumer's columns of a tile are stored: counts them for the
 // panels that have addends, or for the others, a lane for each. Nothing of a poisoned kernel's was
-// stored.
+// stored. Elements that say that they are there need not be counted.
 HP_DEVICE void publish_columns(const GemmArgs& args, std::uint32_t awaited, bool skipped,
                                bool with_addends) {
   const auto lane = static_cast<int>(threadIdx.x % 128);
@@ -127,7 +133,7 @@ HP_DEVICE void publish_columns(const GemmArgs& args, std::uint32_t awaited, bool
   if ((panel.addends != 0) != with_addends) return;
   if (skipped) {
     give_up_block(panel);
-  } else {
+  } else if (panel.is_in_data == 0) {
     publish_block(args, panel);
   }
 }
@@ -144,10 +150,14 @@ HP_DEVICE void add_pair(std::uint32_t pair, float& low, float& high) {
   }
 }
 
+HP_DEVICE uint4* eight_at(const GemmPiece& from, int row, int column) {
+  return reinterpret_cast<uint4*>(static_cast<std::uint16_t*>(from.address) + row * from.stride +
+                                  column);
+}
+
 // Eight columns of an addend, which another GPU may have stored: not through the first-level cache.
 HP_DEVICE uint4 load_eight(const GemmPiece& from, int row, int column) {
-  return __ldcg(reinterpret_cast<const uint4*>(static_cast<const std::uint16_t*>(from.address) +
-                                               row * from.stride + column));
+  return look_in_data(eight_at(from, row, column));
 }
 
 template <Element kFrom>
@@ -158,9 +168,10 @@ HP_DEVICE void add_eight(const uint4& eight, float4& low, float4& high) {
   add_pair<kFrom>(eight.w, high.z, high.w);
 }
 
-// All addends of a panel, in their order, some of them on their way at once.
+// All addends of a panel, in their order, some of them on their way at once; false where one did
+// not come.
 template <Element kFrom>
-HP_DEVICE void add_all(const GemmArgs& args, const RowsPanel& panel, int row, int column,
+HP_DEVICE bool add_all(const GemmArgs& args, const RowsPanel& panel, int row, int column,
                        float4& low, float4& high) {
   constexpr int kAtOnce = 4;
   const int end = panel.first_addend + panel.addends;
@@ -173,9 +184,17 @@ HP_DEVICE void add_all(const GemmArgs& args, const RowsPanel& panel, int row, in
     }
 #pragma unroll
     for (int i = 0; i < kAtOnce; ++i) {
-      if (first + i < end) add_eight<kFrom>(eights[i], low, high);
+      if (first + i >= end) continue;
+      const GemmPiece& from = piece_of(args, first + i);
+      if (from.is_in_data != 0) {
+        uint4* const at = eight_at(from, row, column);
+        if (!await_in_data(args.wait, from.ready, at, eights[i])) return false;
+        take_in_data(at);
+      }
+      add_eight<kFrom>(eights[i], low, high);
     }
   }
+  return true;
 }
 
 // The consumer's columns of a tile of all panels that have addends: what was kept of those that
@@ -196,8 +215,11 @@ HP_DEVICE void add_addends(const GemmArgs& args, const FewRowsShared<kConfig>& s
           low = kept[0];
           high = kept[1];
         }
-        add_all<kConfig.in>(args, panel, row, column, low, high);
-        store_eight<kConfig>(args, panel, row, column, low, high);
+        if (add_all<kConfig.in>(args, panel, row, column, low, high)) {
+          store_eight<kConfig>(args, panel, row, column, low, high);
+        } else {
+          mark_poisoned(shared.control().poisoned);
+        }
       });
 }
 
@@ -213,7 +235,7 @@ HP_DEVICE void await_addends(const GemmArgs& args, const FewRowsShared<kConfig>&
     for (int at = lane; at < panel.addends; at += 32) {
       const int index = panel.first_addend + at;
       const FlagWait& ready = piece_of(args, index).ready;
-      if (ready.flag == nullptr) continue;
+      if (ready.flag == nullptr || piece_of(args, index).is_in_data != 0) continue;
       note_awaited(args.wait, ready);
       waiter.watch(ready, index);
     }
@@ -230,7 +252,6 @@ HP_DEVICE void store_with_addends(const GemmArgs& args, const FewRowsShared<kCon
                                   StreamWalk walk, int consumer) {
   if (threadIdx.x % 128 / 32 == 1) await_addends<kConfig>(args, shared);
   sync_threads(1 + consumer, 128);
-  let_next_kernel_begin();
   const bool skip = any_of_threads(1 + consumer, 128, shared.poisoned());
   for (; walk.valid(); walk.next()) {
     if (!walk.is_owner()) continue;
@@ -240,9 +261,10 @@ HP_DEVICE void store_with_addends(const GemmArgs& args, const FewRowsShared<kCon
         add_addends<kConfig>(args, shared, walk, first, pass, column);
       }
     }
-    sync_threads(1 + consumer, 128);
-    if (threadIdx.x % 128 < 32) publish_columns(args, shared.control().awaited, skip, true);
+    const bool failed = any_of_threads(1 + consumer, 128, shared.poisoned());
+    if (threadIdx.x % 128 < 32) publish_columns(args, shared.control().awaited, failed, true);
   }
+  let_next_kernel_begin();
 }
 
 // The consumer's columns of the tile, to all panels or to its owner. Nothing of a poisoned kernel's

@@ -34,8 +34,9 @@ struct GemmPiece {
   std::int32_t is_addend;
   std::int32_t a_bytes;     // of a stage: a box of A, or of an addend's identity
   std::int32_t rest_bytes;  // the same of `rest`
-  const void* address;      // of few rows' addends, which have no map
+  void* address;            // of few rows' addends, which have no map
   std::int64_t stride;      // elements from row to row
+  std::int32_t is_in_data;  // of these: `ready` is no word, but each element once it is there
 };
 
 struct GemmPanel {
@@ -45,6 +46,7 @@ struct GemmPanel {
   std::uint32_t* done;     // grows by one per stored block of a consumer; null: nobody waits
   std::uint32_t arrivals;  // not 0: when it has grown so far, it is 0 again and `raise` is raised
   RaiseTarget raise;
+  std::int32_t is_in_data;  // of few rows: nothing is raised, since elements say that they are there
   std::int32_t rows;
   std::int32_t first_tile;  // cluster tiles of the panels before
   std::int32_t first_piece;

@@ -1,0 +1,69 @@
+#pragma once
+
+#include "exec/cuda/device/parts.cuh"
+#include "exec/cuda/device/wait.cuh"
+
+// Values that one rank stores at another and that say by themselves that they are there: memory
+// holds kAbsent wherever nothing is, as with parts (parts.cuh), which no value that is stored is.
+// Each 32 bits are exchanged for themselves at the scope of the system, and nothing else hangs on
+// their order. Who takes them puts kAbsent back; the next execution stores there behind this one's
+// Exit.
+namespace harpe::device {
+
+HP_DEVICE void store_in_data(uint4* to, const uint4& values) {
+  asm volatile("st.relaxed.sys.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(values.x),
+               "r"(values.y), "r"(values.z), "r"(values.w)
+               : "memory");
+}
+
+HP_DEVICE uint4 look_in_data(const uint4* from) {
+  uint4 values;
+  asm volatile("ld.relaxed.sys.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(values.x), "=r"(values.y), "=r"(values.z), "=r"(values.w)
+               : "l"(from)
+               : "memory");
+  return values;
+}
+
+HP_DEVICE void store_in_data(float* to, float value) {
+  store_relaxed_system(reinterpret_cast<std::uint32_t*>(to), present(value));
+}
+
+HP_DEVICE float look_in_data(const float* from) {
+  return __uint_as_float(load_relaxed_system(reinterpret_cast<const std::uint32_t*>(from)));
+}
+
+HP_DEVICE bool is_absent(float value) { return __float_as_uint(value) == kAbsent; }
+
+// Looks until all of them are there; false where that took longer than the limit, another waiter
+// failed before, or the host told the rank to give up.
+template <class Values>
+HP_DEVICE bool await_in_data(const WaitContext& context, const FlagWait& wait, const Values* from,
+                             Values& values) {
+  note_awaited(context, wait);
+  const std::uint64_t start = global_timer();
+  while (is_absent(values)) {
+    const std::uint64_t elapsed = global_timer() - start;
+    const WordPair poison = load_relaxed_system_pair(context.poison);
+    if (poison.first != 0) return false;
+    if (poison.second != 0 || elapsed > context.limit_ns) {
+      const std::uint32_t epoch = current_epoch(context);
+      const std::uint32_t state = poison.second != 0 ? kGivenUp : kExpired;
+      record_fault(context, wait, epoch, epoch - 1, elapsed, state);
+      return false;
+    }
+    values = look_in_data(from);
+  }
+  note_seen(context, wait);
+  return true;
+}
+
+HP_DEVICE void take_in_data(uint4* from) {
+  store_in_data(from, make_uint4(kAbsent, kAbsent, kAbsent, kAbsent));
+}
+
+HP_DEVICE void take_in_data(float* from) {
+  store_relaxed_system(reinterpret_cast<std::uint32_t*>(from), kAbsent);
+}
+
+}  // namespace harpe::device

@@ -1,0 +1,142 @@
+#include <algorithm>
+#include <set>
+#include <vector>
+
+#include "launch/passes.h"
+#include "plan/refs.h"
+
+namespace harpe::launch {
+namespace {
+
+// A kernel of a launch under way.
+struct KernelAt {
+  std::size_t step = 0;
+  std::size_t kernel = 0;
+  friend bool operator==(const KernelAt&, const KernelAt&) = default;
+};
+
+// Who raises a signal and who waits for it.
+struct Use {
+  std::vector<KernelAt> stores;   // fused ones that raise it as a flag
+  std::vector<KernelAt> addends;  // that wait for it
+  std::vector<Place> stored;      // by panels of these stores
+  std::vector<Place> read;        // by these addends
+  std::set<DType> dtypes;         // of these panels
+  int others = 0;                 // that raise it or wait for it
+};
+
+class Carrier {
+ public:
+  explicit Carrier(Draft& draft) : draft_(draft), uses_(draft.out.signals.size()) {
+    for (std::size_t at = 0; at < draft.steps.size(); ++at) {
+      const Step& step = draft.steps[at];
+      if (step.is_joined) continue;
+      note_outside(step.launch);
+      for (std::size_t i = 0; i < step.launch.kernels.size(); ++i) {
+        note_inside(step.launch.kernels[i], {.step = at, .kernel = i});
+      }
+    }
+  }
+
+  void carry() {
+    for (std::size_t i = 0; i < uses_.size(); ++i) {
+      Signal& signal = draft_.out.signals[i];
+      if (!is_carried(signal, uses_[i])) continue;
+      signal.is_in_data = true;
+      draft_.applied(signal.from.front());
+    }
+  }
+
+ private:
+  Use& use_of(SignalId signal) { return uses_[signal.index()]; }
+
+  void note_outside(const Launch& launch) {
+    for (const auto* const raises : {&launch.ready, &launch.pulled, &launch.raises}) {
+      for (const Raise& raise : *raises) ++use_of(raise.signal).others;
+    }
+    for (const SignalId signal : launch.awaits) ++use_of(signal).others;
+    for (const auto& signal : {launch.all_ready, launch.all_pulled}) {
+      if (signal) ++use_of(*signal).others;
+    }
+  }
+
+  void note_inside(const Kernel& kernel, KernelAt at) {
+    for (const Arrival& arrival : kernel.arrivals) {
+      if (arrival.when) ++use_of(*arrival.when).others;
+    }
+    for (const FusedCopy& copy : kernel.fused_copies) {
+      if (copy.raises) ++use_of(*copy.raises).others;
+    }
+    for (std::size_t i = 0; i < kernel.fused_stores.size(); ++i) {
+      Use& use = use_of(kernel.fused_stores[i].signal);
+      use.stores.push_back(at);
+      if (kernel.fused_stores[i].adds != 0) ++use.others;
+      for (const Panel& panel : kernel.panels) {
+        if (panel.fused_store != static_cast<std::int32_t>(i)) continue;
+        use.stored.insert(use.stored.end(), panel.stores.begin(), panel.stores.end());
+        if (panel.adds) ++use.others;
+        use.dtypes.insert(panel.dtype);
+      }
+    }
+    for (const Panel& panel : kernel.panels) {
+      for (const Addend& addend : panel.addends) {
+        if (!addend.when) continue;
+        Use& use = use_of(*addend.when);
+        use.addends.push_back(at);
+        use.read.insert(use.read.end(), addend.reads.begin(), addend.reads.end());
+      }
+    }
+  }
+
+  [[nodiscard]] bool is_carried(const Signal& signal, const Use& use) {
+    const bool is_flag =
+        signal.kind == SignalKind::Sync && signal.arrivals == 1 && !signal.is_posted;
+    if (!is_flag || use.others > 0 || use.stores.size() != 1 || use.addends.empty()) return false;
+    const KernelAt from = use.stores.front();
+    const KernelAt to = use.addends.front();
+    if (std::ranges::count(use.addends, to) != std::ssize(use.addends)) return false;
+    if (!std::ranges::is_permutation(use.stored, use.read)) return false;
+    const auto by_threads = [&](KernelAt at) {
+      const Kernel& kernel = draft_.steps[at.step].launch.kernels[at.kernel];
+      return std::ranges::all_of(
+          use.dtypes, [&](DType dtype) { return draft_.offers.moves_by_threads(kernel, dtype); });
+    };
+    return by_threads(from) && by_threads(to) &&
+           std::ranges::all_of(use.read, [&](const Place& place) {
+             return is_between(place.alloc, from, to) && is_for_addends(place.alloc, to);
+           });
+  }
+
+  // Whether no other launches touch it.
+  [[nodiscard]] bool is_between(AllocId alloc, KernelAt from, KernelAt to) const {
+    const auto is_of = [&](std::size_t step) {
+      return [this, step](TaskId id) { return draft_.step_at[id.index()] == step; };
+    };
+    return std::ranges::all_of(draft_.writers[alloc.index()], is_of(from.step)) &&
+           std::ranges::all_of(draft_.readers[alloc.index()], is_of(to.step));
+  }
+
+  // Whether the kernel reads each of its elements once, and writes none.
+  [[nodiscard]] bool is_for_addends(AllocId alloc, KernelAt at) const {
+    const Kernel& kernel = draft_.steps[at.step].launch.kernels[at.kernel];
+    const auto none_in = [&](const std::vector<Place>& places) {
+      return std::ranges::none_of(places, [&](const Place& place) { return place.alloc == alloc; });
+    };
+    const auto leaves_it = [&](const Panel& panel) {
+      return none_in(panel.reads) && none_in(panel.stores) &&
+             std::ranges::all_of(panel.maps, [&](const Map& map) { return none_in(map.reads); });
+    };
+    return std::ranges::all_of(kernel.arrivals,
+                               [&](const Arrival& arrival) { return none_in(arrival.reads); }) &&
+           std::ranges::all_of(kernel.panels, leaves_it);
+  }
+
+  Draft& draft_;
+  std::vector<Use> uses_;  // by signal
+};
+
+}  // namespace
+
+void signal_in_data(Draft& draft) { Carrier(draft).carry(); }
+
+}  // namespace harpe::launch
