@@ -25,16 +25,14 @@ constexpr const char* kExchange = "exchange";
 constexpr int kBackToBack = 40;  // executions
 
 // All ranks' parts of one attention: each has keys of its own, a place for what each rank sends of
-// its heads, a flag that says so, or data that do (`is_in_data`), and the result of its heads.
+// its heads, a flag that says so, and the result of its heads.
 class AttentionOfRanks {
  public:
-  AttentionOfRanks(Bench& bench, const AttentionCase& what, int ranks, std::uint64_t seed,
-                   bool is_in_data = true)
+  AttentionOfRanks(Bench& bench, const AttentionCase& what, int ranks, std::uint64_t seed)
       : bench_(&bench),
         what_(what),
         ranks_(ranks),
         heads_(what.heads / ranks),
-        is_in_data_(is_in_data),
         beside_(bench.gpu(), ranks) {
     Gpu& gpu = bench.gpu();
     for (int rank = 0; rank < ranks; ++rank) {
@@ -42,7 +40,6 @@ class AttentionOfRanks {
           std::make_unique<AttentionProblem>(gpu, gpu, what, seed + 10U * rank, bench.stream()));
       inboxes_.push_back(gpu.memory(ranks * state_bytes()));
       results_.push_back(gpu.memory(state_bytes()));
-      gpu.fill_bytes(inbox(rank, 0), 0xff, ranks * state_bytes(), bench.stream());
     }
     gpu.synchronise(bench.stream());
   }
@@ -69,10 +66,7 @@ class AttentionOfRanks {
   // The first rank by itself; the other ranks' states are there once they were brought.
   void launch_plain(CUstream stream) const { must(plain_.front().launch(stream)); }
   void launch_exchanging(CUstream stream) const { must(exchanging_.front().launch(stream)); }
-  void bring_all(CUstream stream) {
-    bench_->gpu().fill_bytes(inbox(0, 0), 0, ranks_ * state_bytes(), stream);
-    beside_.bring_all(stream);
-  }
+  void bring_all(CUstream stream) { beside_.bring_all(stream); }
 
   // "" where each rank's states are right, and each rank's result is what the states of all say.
   [[nodiscard]] std::string find_fault(Draw& draw) {
@@ -123,7 +117,6 @@ class AttentionOfRanks {
           .first_head = peer * heads_, .output = outputs(to), .lse = logarithms(to)});
       if (peer != rank) {
         result.fused_store = static_cast<int>(spec.fused_stores.size());
-        result.is_in_data = is_in_data_;
         spec.fused_stores.push_back({.word = at<std::uint32_t>(beside_.signals(peer).address(rank)),
                                      .peer_poison = beside_.signals(peer).context().poison,
                                      .added = 0});
@@ -133,8 +126,7 @@ class AttentionOfRanks {
         if (from == rank) continue;
         result.addends.push_back({.output = outputs(inbox(rank, from)),
                                   .lse = logarithms(inbox(rank, from)),
-                                  .ready = beside_.signals(rank).wait(from, 1),
-                                  .is_in_data = is_in_data_});
+                                  .ready = beside_.signals(rank).wait(from, 1)});
       }
     }
     return spec;
@@ -218,7 +210,6 @@ class AttentionOfRanks {
   AttentionCase what_;
   int ranks_;
   std::int64_t heads_;  // of each rank
-  bool is_in_data_;
   std::vector<std::unique_ptr<AttentionProblem>> problems_;
   std::vector<cuda::DeviceMemory> inboxes_;  // of each rank: a state from each
   std::vector<cuda::DeviceMemory> results_;
@@ -242,11 +233,9 @@ void check_exchange(Bench& bench, Draw& draw, int ranks) {
   const std::int64_t kv_heads = splits ? draw.between(1, 3) : ranks * draw.between(1, 2);
   const AttentionCase what = exchanged_case(draw.between(1, 9), draw.between(1, 3000), kv_heads,
                                             group, draw.coin() ? 64 : 128);
-  const bool is_in_data = draw.coin();
-  const std::string name =
-      fmt::format("{} on {} ranks{}", what.name, ranks, is_in_data ? ", in data" : "");
+  const std::string name = fmt::format("{} on {} ranks", what.name, ranks);
   if (!bench.report().begins("exchange check", name)) return;
-  AttentionOfRanks attention(bench, what, ranks, draw.bits(), is_in_data);
+  AttentionOfRanks attention(bench, what, ranks, draw.bits());
   attention.prepare(bench.gpu().processors() / ranks);
   bench.report().add_check("exchange check", name, attention.find_fault(draw));
 }

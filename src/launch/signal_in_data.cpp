@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <compare>
+#include <map>
 #include <set>
 #include <vector>
 
@@ -12,7 +14,7 @@ namespace {
 struct KernelAt {
   std::size_t step = 0;
   std::size_t kernel = 0;
-  friend bool operator==(const KernelAt&, const KernelAt&) = default;
+  friend auto operator<=>(const KernelAt&, const KernelAt&) = default;
 };
 
 // Who raises a signal and who waits for it.
@@ -38,16 +40,35 @@ class Carrier {
     }
   }
 
+  // All that a kernel awaits so, or none of it.
   void carry() {
+    std::map<KernelAt, std::vector<SignalId>> carried;
+    std::map<KernelAt, std::int64_t> bytes;
     for (std::size_t i = 0; i < uses_.size(); ++i) {
-      Signal& signal = draft_.out.signals[i];
-      if (!is_carried(signal, uses_[i])) continue;
-      signal.is_in_data = true;
-      draft_.applied(signal.from.front());
+      const Use& use = uses_[i];
+      if (!can_be_carried(draft_.out.signals[i], use)) continue;
+      const KernelAt to = use.addends.front();
+      carried[to].emplace_back(static_cast<std::int64_t>(i));
+      for (const Place& place : use.read) {
+        bytes[to] += count_elements(place.span) * size_in_bytes(draft_.dtype_of(place.alloc));
+      }
     }
+    for (const auto& [to, signals] : carried) carry(signals, bytes[to]);
   }
 
  private:
+  void carry(const std::vector<SignalId>& signals, std::int64_t bytes) {
+    for (const SignalId id : signals) {
+      Signal& signal = draft_.out.signals[id.index()];
+      signal.is_in_data = bytes <= draft_.target.most_in_data;
+      if (signal.is_in_data) {
+        draft_.applied(signal.from.front());
+      } else {
+        draft_.refuse(signal.from.front(), Reason::MuchData, bytes, draft_.target.most_in_data);
+      }
+    }
+  }
+
   Use& use_of(SignalId signal) { return uses_[signal.index()]; }
 
   void note_outside(const Launch& launch) {
@@ -88,7 +109,7 @@ class Carrier {
     }
   }
 
-  [[nodiscard]] bool is_carried(const Signal& signal, const Use& use) {
+  [[nodiscard]] bool can_be_carried(const Signal& signal, const Use& use) {
     const bool is_flag =
         signal.kind == SignalKind::Sync && signal.arrivals == 1 && !signal.is_posted;
     if (!is_flag || use.others > 0 || use.stores.size() != 1 || use.addends.empty()) return false;
@@ -107,8 +128,9 @@ class Carrier {
            });
   }
 
-  // Whether no other launches touch it.
+  // Whether it is the plan's own memory, and no other launches touch it.
   [[nodiscard]] bool is_between(AllocId alloc, KernelAt from, KernelAt to) const {
+    if (draft_.plan.allocs[alloc.index()].level == Level::Home) return false;
     const auto is_of = [&](std::size_t step) {
       return [this, step](TaskId id) { return draft_.step_at[id.index()] == step; };
     };
@@ -137,6 +159,8 @@ class Carrier {
 
 }  // namespace
 
-void signal_in_data(Draft& draft) { Carrier(draft).carry(); }
+void signal_in_data(Draft& draft) {
+  if (!draft.target.takes_turns) Carrier(draft).carry();
+}
 
 }  // namespace harpe::launch

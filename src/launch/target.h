@@ -36,7 +36,7 @@ class Offers {
   [[nodiscard]] virtual std::optional<std::string> choose(const Launch& launch,
                                                           const Kernel& kernel) = 0;
   // Whether threads of the kernel's variant store panels of that type, and read addends of it,
-  // element by element.
+  // element by element, and can tell whether an element is there.
   [[nodiscard]] virtual bool moves_by_threads(const Kernel& kernel, DType dtype) = 0;
 };
 
@@ -59,6 +59,7 @@ class Target {
         0;  // what a kernel that fills the others leaves to raise signals
     std::int32_t sms_for_kernels = 0;  // ... and to kernels that make what it waits for
     std::int32_t copy_blocks = 0;      // of fused copies, where the schedule does not say
+    std::int64_t most_in_data = 0;     // bytes that a kernel awaits in data
     ExchangeRules exchanges;
   };
   [[nodiscard]] virtual const Facts& facts() const = 0;

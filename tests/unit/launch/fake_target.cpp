@@ -20,6 +20,7 @@ Target::Facts facts_of(const Abilities& can) {
           .sms_for_signals = kSmsForSignals,
           .sms_for_kernels = kSmsForKernels,
           .copy_blocks = can.copy_blocks,
+          .most_in_data = can.most_in_data,
           .exchanges = {.engine = ExchangeEngine::Pull}};
 }
 

@@ -23,6 +23,7 @@ struct Abilities {
       [](const Launch&, const Kernel&) { return true; };
   std::function<bool(TaskId task)> counts_rows = [](TaskId) { return false; };
   bool moves_by_threads = false;
+  std::int64_t most_in_data = 1 << 20;
 };
 
 class FakeOffers : public Offers {

@@ -53,6 +53,18 @@ TEST(SignalInData, leaves_flags_that_launches_wait_for) {
   EXPECT_EQ(count_in_data(it), 0);
 }
 
+TEST(SignalInData, leaves_flags_of_much_data) {
+  Abilities can = by_threads();
+  can.most_in_data = 1;
+  PassRun it(push_sums(), can);
+  it.run(kPasses);
+  EXPECT_EQ(count_in_data(it), 0);
+  const std::vector<Place>& read =
+      it.launch_of(18).kernels.front().panels.back().addends.front().reads;
+  const std::int64_t bytes = 2 * 2 * count_elements(read.front().span);  // from two ranks, in bf16
+  EXPECT_EQ(it.decided(15), refusal(Reason::MuchData, bytes, 1));
+}
+
 // Who reads an element takes it away.
 void read_twice(Draft& draft) {
   std::vector<Addend>& addends =

@@ -25,21 +25,10 @@ HP_DEVICE uint4 look_in_data(const uint4* from) {
   return values;
 }
 
-HP_DEVICE void store_in_data(float* to, float value) {
-  store_relaxed_system(reinterpret_cast<std::uint32_t*>(to), present(value));
-}
-
-HP_DEVICE float look_in_data(const float* from) {
-  return __uint_as_float(load_relaxed_system(reinterpret_cast<const std::uint32_t*>(from)));
-}
-
-HP_DEVICE bool is_absent(float value) { return __float_as_uint(value) == kAbsent; }
-
 // Looks until all of them are there; false where that took longer than the limit, another waiter
 // failed before, or the host told the rank to give up.
-template <class Values>
-HP_DEVICE bool await_in_data(const WaitContext& context, const FlagWait& wait, const Values* from,
-                             Values& values) {
+HP_DEVICE bool await_in_data(const WaitContext& context, const FlagWait& wait, const uint4* from,
+                             uint4& values) {
   note_awaited(context, wait);
   const std::uint64_t start = global_timer();
   while (is_absent(values)) {
@@ -60,10 +49,6 @@ HP_DEVICE bool await_in_data(const WaitContext& context, const FlagWait& wait, c
 
 HP_DEVICE void take_in_data(uint4* from) {
   store_in_data(from, make_uint4(kAbsent, kAbsent, kAbsent, kAbsent));
-}
-
-HP_DEVICE void take_in_data(float* from) {
-  store_relaxed_system(reinterpret_cast<std::uint32_t*>(from), kAbsent);
 }
 
 }  // namespace harpe::device

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 #include <utility>
 
 #include "exec/cuda/signals/reserved_sms.h"
@@ -51,7 +50,6 @@ class ProgramMaker {
                                      .kernels = kernels,
                                      .launches = std::move(launches),
                                      .zero_first = zero_first(),
-                                     .absent_first = absent_first(),
                                      .trace = std::move(trace),
                                      .drop_signal_of = options_.drop_signal_of,
                                      .stray_at = options_.stray_at,
@@ -65,28 +63,6 @@ class ProgramMaker {
 
   [[nodiscard]] std::optional<Numbers> zero_first() const {
     return prepared_.takes_turns ? std::optional(prepared_.numbers) : std::nullopt;
-  }
-
-  // What the rank's kernels read that signals travel in.
-  [[nodiscard]] std::vector<Numbers> absent_first() const {
-    std::set<AllocId> found;
-    if (!prepared_.takes_turns) return {};
-    for (const launch::LaunchId id : launches_) {
-      for (const launch::Kernel& kernel : launch_of(id).kernels) {
-        for (const launch::Panel& panel : kernel.panels) {
-          for (const launch::Addend& addend : panel.addends) {
-            if (!addend.when || !prepared_.pages[*addend.when].is_in_data) continue;
-            for (const launch::Place& place : addend.reads) found.insert(place.alloc);
-          }
-        }
-      }
-    }
-    std::vector<Numbers> absent;
-    for (const AllocId id : found) {
-      const Alloc& alloc = prepared_.plan.allocs[id.index()];
-      absent.push_back({.offset = alloc.offset, .bytes = alloc.bytes});
-    }
-    return absent;
   }
 
   // What the tasks of the launches become alone. Those of a queue that need scratch memory, and

@@ -128,19 +128,13 @@ Checked<CapturedGraph> RankProgram::capture_pass(const Pass& pass) const {
 }
 
 Result<Ok, CudaError> RankProgram::order_zeros() const {
-  constexpr unsigned char kOfAbsent = 0xff;  // all bytes of device::kAbsent
-  if (parts_.zero_first) HP_REQUIRE_OK(fill(*parts_.zero_first, 0));
-  for (const Numbers& absent : parts_.absent_first) HP_REQUIRE_OK(fill(absent, kOfAbsent));
-  return Ok{};
-}
-
-Result<Ok, CudaError> RankProgram::fill(const Numbers& where, unsigned char with) const {
-  if (where.bytes == 0) return Ok{};
+  if (!parts_.zero_first || parts_.zero_first->bytes == 0) return Ok{};
   const DriverApi& driver = device().driver();
-  const DeviceAddress at = parts_.peers->arena(rank_) + static_cast<DeviceAddress>(where.offset);
-  const auto bytes = static_cast<std::size_t>(where.bytes);
+  const DeviceAddress at =
+      parts_.peers->arena(rank_) + static_cast<DeviceAddress>(parts_.zero_first->offset);
+  const auto bytes = static_cast<std::size_t>(parts_.zero_first->bytes);
   return cuda_call(driver, "cuMemsetD8Async",
-                   driver.cuMemsetD8Async(at, with, bytes, origin().handle()));
+                   driver.cuMemsetD8Async(at, 0, bytes, origin().handle()));
 }
 
 Result<Ok, CudaError> RankProgram::order_all(const Pass& pass) const {

@@ -49,9 +49,6 @@ class RankProgram {
     // Where other plans use the arenas in between: what each execution sets to zero first. The host
     // then learns at the end of each whether the rank was poisoned.
     std::optional<Numbers> zero_first{};
-    // There, what holds nothing until other ranks' elements come (device/in_data.cuh). Elsewhere
-    // who reads them leaves it so.
-    std::vector<Numbers> absent_first{};
     std::optional<RankTrace> trace{};        // where executions are to be traced
     std::optional<TaskId> drop_signal_of{};  // for tests, like the next
     std::optional<TaskId> stray_at{};
@@ -118,7 +115,6 @@ class RankProgram {
   [[nodiscard]] Checked<Graph> capture_graph(const Pass& pass) const;
   [[nodiscard]] Result<Ok, CudaError> order_all(const Pass& pass) const;
   [[nodiscard]] Result<Ok, CudaError> order_zeros() const;
-  [[nodiscard]] Result<Ok, CudaError> fill(const Numbers& where, unsigned char with) const;
   [[nodiscard]] Result<Ok, CudaError> join_queues() const;
   [[nodiscard]] Result<Ok, CudaError> order(std::size_t index, const Pass& pass) const;
   [[nodiscard]] bool is_boundary(const launch::Launch& launch) const;

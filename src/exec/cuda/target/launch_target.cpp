@@ -15,6 +15,8 @@ constexpr std::int64_t kLeastRounded = std::int64_t{16} << 20;
 // What a kernel that waits inside leaves to kernels that make what it waits for.
 constexpr std::int32_t kForKernels = 8;
 constexpr std::int32_t kCopyBlocks = 12;  // enough to fill the way out of a GPU
+// Measured (docs/kernels.md): of more, threads that look element by element take longer than flags.
+constexpr std::int64_t kMostInData = std::int64_t{3} << 19;
 
 launch::ExchangeEngine engine_of(CollectiveEngine engine) {
   switch (engine) {
@@ -39,6 +41,7 @@ LaunchTarget::LaunchTarget(const DescribedTarget& target)
              .sms_for_signals = kForSignals,
              .sms_for_kernels = kForKernels,
              .copy_blocks = kCopyBlocks,
+             .most_in_data = kMostInData,
              .exchanges = {.engine = engine_of(target.collectives),
                            .least_gathered = kLeastGathered,
                            .least_rounded = kLeastRounded}} {}

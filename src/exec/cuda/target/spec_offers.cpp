@@ -4,7 +4,6 @@
 #include <iterator>
 #include <utility>
 
-#include "exec/cuda/kernels/attention/bind_results.h"
 #include "exec/cuda/kernels/batch.h"
 #include "exec/cuda/kernels/gemm/gemm_choice_text.h"
 #include "exec/cuda/kernels/kernel_binding.h"
@@ -197,9 +196,7 @@ std::optional<std::string> SpecOffers::choose(const Launch& launch, const Kernel
 }
 
 bool SpecOffers::moves_by_threads(const Kernel& kernel, DType dtype) {
-  if (kernel.name == "gemm_sm90")
-    return size_in_bytes(dtype) == 2 && is_of_few_rows(kernel.variant);
-  return kernel.name == "fa_fwd_sm90" && dtype == DType::F32 && has_results(kernel);
+  return kernel.name == "gemm_sm90" && size_in_bytes(dtype) == 2 && is_of_few_rows(kernel.variant);
 }
 
 std::optional<std::string> SpecOffers::choose_made_up(const Launch& launch, const Kernel& kernel) {

@@ -42,7 +42,6 @@ struct AttentionAddendSpec {
   HeadTensor output;
   HeadTensor lse;
   device::FlagWait ready{};
-  bool is_in_data = false;  // its values say that they are there (device/in_data.cuh)
 };
 
 // Where consecutive heads of a panel's results go, of which there are as many in each. Without
@@ -54,8 +53,6 @@ struct AttentionResultSpec {
   HeadTensor lse;
   std::vector<AttentionAddendSpec> addends = {};
   int fused_store = -1;  // one of AttentionSpec::fused_stores
-  // Who reads it awaits its values, and the fused store raises nothing: -1 where it is to be lost.
-  bool is_in_data = false;
 };
 
 // A mask by positions, whether or not it hides anything here: queries see keys up to their own

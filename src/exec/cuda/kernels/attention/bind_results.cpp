@@ -34,10 +34,9 @@ class ResultBinder {
       if (target) spec_.fused_stores.push_back(*target);
     }
     for (AttentionResultSpec& result : spec_.results) {
-      if (result.fused_store < 0) continue;
-      const auto store = static_cast<std::size_t>(result.fused_store);
-      result.fused_store = stores_[store];
-      result.is_in_data = binding_.is_in_data(kernel_.fused_stores[store].signal);
+      if (result.fused_store >= 0) {
+        result.fused_store = stores_[static_cast<std::size_t>(result.fused_store)];
+      }
     }
     spec_.wait = binding_.wait_context();
     return std::move(spec_);
@@ -127,7 +126,6 @@ class ResultBinder {
       HP_TRY(added.output, place(kOutput, heads, addend.reads));
       HP_TRY(added.lse, place(kLse, heads, addend.reads));
       added.ready = binding_.await(addend.when);
-      added.is_in_data = addend.when && binding_.is_in_data(*addend.when);
     }
     return Ok{};
   }

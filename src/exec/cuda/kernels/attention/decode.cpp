@@ -182,18 +182,15 @@ device::DecodeExchange exchange_of(const AttentionSpec& spec) {
     to.lse = pointer_to<float>(from.lse.address);
     to.strides = from.output.strides;
     to.lse_strides = from.lse.strides;
-    to.is_in_data = from.is_in_data ? 1 : 0;
     to.first_addend = exchange.addend_count;
     to.addends = static_cast<std::int32_t>(from.addends.size());
     for (const AttentionAddendSpec& addend : from.addends) {
       exchange.addends[exchange.addend_count++] = {
-          .output = pointer_to<float>(addend.output.address),
-          .lse = pointer_to<float>(addend.lse.address),
+          .output = pointer_to<const float>(addend.output.address),
+          .lse = pointer_to<const float>(addend.lse.address),
           .strides = addend.output.strides,
           .lse_strides = addend.lse.strides,
-          .ready = addend.ready,
-          .is_in_data = addend.is_in_data ? 1 : 0};
-      if (addend.is_in_data) exchange.has_in_data = 1;
+          .ready = addend.ready};
     }
   }
   return exchange;

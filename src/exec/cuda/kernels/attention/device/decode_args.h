@@ -45,12 +45,11 @@ inline constexpr int kMostDecodeAddends = 16;
 
 // A state that another rank has stored here, of the heads of a result.
 struct DecodeAddend {
-  float* output;
-  float* lse;
+  const float* output;
+  const float* lse;
   AttentionStrides strides;
   AttentionStrides lse_strides;
   FlagWait ready;
-  std::int32_t is_in_data;  // `ready` is no word, but each value once it is there
 };
 
 // Where heads go. Without addends a state of f32; else what the kernel makes and its addends.
@@ -64,7 +63,7 @@ struct DecodeResult {
   std::uint32_t* done;  // grows by one per pair of a sequence and a key head that has heads here;
   std::uint32_t
       arrivals;  // when it has grown so far, it is 0 again and `raise` is raised; 0: never
-  std::uint32_t is_in_data;  // nothing is raised, since values say that they are there
+  std::uint32_t no_gap;
   RaiseTarget raise;
 };
 
@@ -77,7 +76,7 @@ struct DecodeExchange {
   std::int32_t heads;  // of each result
   std::int32_t result_count;
   std::int32_t addend_count;  // 0: nothing is waited for
-  std::int32_t has_in_data;   // addends
+  std::int32_t no_gap;
 };
 
 struct DecodeExchangeArgs {

@@ -100,27 +100,15 @@ HP_DEVICE void store_value(void* output, std::int64_t at, float value) {
   }
 }
 
-// A column's results, two of a thread, and their logarithm.
-struct DecodeValues {
-  float value;
-  float value8;
-  float lse;
-};
-
-HP_DEVICE DecodeValues values_of(const DecodeColumn& own) {
-  const bool any = own.weights != 0;  // NaN too
-  const float factor = any ? 1 / own.weights : 0.0F;
-  return {any ? own.sum * factor : 0.0F, any ? own.sum8 * factor : 0.0F,
-          any ? natural(own.reference + log2f(own.weights)) : decode_nothing()};
-}
-
-// Results `at` elements behind the first; the logarithm by who has the first rows.
+// A column's results, `at` elements behind the first, and its logarithm, by who has the first rows.
 template <Element kOutput>
 HP_DEVICE void store_column(const DecodeColumn& own, void* output, std::int64_t at, float* lse) {
-  const DecodeValues values = values_of(own);
-  store_value<kOutput>(output, at, values.value);
-  store_value<kOutput>(output, at + 8, values.value8);
-  if (lse != nullptr) *lse = values.lse;
+  const bool any = own.weights != 0;  // NaN too
+  const float factor = any ? 1 / own.weights : 0.0F;
+  store_value<kOutput>(output, at, any ? own.sum * factor : 0.0F);
+  store_value<kOutput>(output, at + 8, any ? own.sum8 * factor : 0.0F);
+  if (lse == nullptr) return;
+  *lse = any ? natural(own.reference + log2f(own.weights)) : decode_nothing();
 }
 
 }  // namespace harpe::device

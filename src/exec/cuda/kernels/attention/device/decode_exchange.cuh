@@ -1,6 +1,5 @@
 #pragma once
 
-#include "exec/cuda/device/in_data.cuh"
 #include "exec/cuda/device/wait.cuh"
 #include "exec/cuda/kernels/attention/device/decode_column.cuh"
 #include "exec/cuda/signals/device/signal.cuh"
@@ -26,8 +25,6 @@ class DecodeOutbox {
     if (result.addends > 0) {
       *kept_at(batch, key_head, column) =
           make_float4(own.reference, own.weights, own.sum, own.sum8);
-    } else if (result.is_in_data != 0) {
-      put_in_data(own, result, batch, head, column);
     } else {
       put<Element::F32>(own, result, batch, head, column);
     }
@@ -41,7 +38,7 @@ class DecodeOutbox {
     const int first = key_head * results_.group;
     const bool has_heads =
         first < (index + 1) * exchange_.heads && first + results_.group > index * exchange_.heads;
-    if (!has_heads || result.arrivals == 0 || result.is_in_data != 0) return;
+    if (!has_heads || result.arrivals == 0) return;
     count_stored(result.done, result.arrivals, result.raise, exchange_.wait.epoch);
   }
 
@@ -50,29 +47,20 @@ class DecodeOutbox {
   HP_DEVICE void add_up(int first, int count, bool has_sums) const {
     if (exchange_.addend_count == 0 || count == 0) return;
     const bool expired = await_addends();
-    const int own = has_sums && !expired ? count : 0;
-    for_each_column(first, own, [&](int pair, int column) { add(pair, column); });
-    if (exchange_.has_in_data != 0) {
-      sync_threads(kAwait, kDecodeConsumers);  // several read a logarithm
-      for_each_column(first, own, [&](int pair, int column) { take(pair, column); });
-    }
     let_next_kernel_begin();
+    if (expired || !has_sums) return;
+    for (int pair = first; pair < first + count; ++pair) {
+#pragma unroll
+      for (int i = 0; i < kColumns; ++i) {
+        const int column = place_.column(i);
+        if (column < results_.columns) add(pair, column);
+      }
+    }
   }
 
  private:
   static constexpr int kColumns = kConfig.columns / 4;  // of a thread
   static constexpr int kAwait = 4;                      // named barrier
-
-  template <class Visit>
-  HP_DEVICE void for_each_column(int first, int count, Visit visit) const {
-    for (int pair = first; pair < first + count; ++pair) {
-#pragma unroll
-      for (int i = 0; i < kColumns; ++i) {
-        const int column = place_.column(i);
-        if (column < results_.columns) visit(pair, column);
-      }
-    }
-  }
 
   [[nodiscard]] HP_DEVICE int head_of(int key_head, int column) const {
     return key_head * results_.group + column % results_.group;
@@ -100,29 +88,13 @@ class DecodeOutbox {
         offset_of(result.strides, batch, query, of_result) + value_of<kConfig>(place_), lse);
   }
 
-  // A lost one has no address.
-  HP_DEVICE void put_in_data(const DecodeColumn& own, const DecodeResult& result, int batch,
-                             int head, int column) const {
-    if (result.raise.word == nullptr) return;
-    const int query = column / results_.group;
-    const int of_result = head % exchange_.heads;
-    const DecodeValues values = values_of(own);
-    float* const to = static_cast<float*>(result.output) +
-                      offset_of(result.strides, batch, query, of_result) +
-                      value_of<kConfig>(place_);
-    store_in_data(to, values.value);
-    store_in_data(to + 8, values.value8);
-    if (place_.thread >= 4) return;
-    store_in_data(result.lse + offset_of(result.lse_strides, batch, query, of_result), values.lse);
-  }
-
   // Whether a wait expired: nothing is stored then.
   [[nodiscard]] HP_DEVICE bool await_addends() const {
     Waiter waiter(exchange_.wait);
     if (place_.thread == 0) note_idle(exchange_.wait, [] { return true; }, [] { return false; });
     if (place_.thread < exchange_.addend_count) {
       const FlagWait& ready = exchange_.addends[place_.thread].ready;
-      if (ready.flag != nullptr && exchange_.addends[place_.thread].is_in_data == 0) {
+      if (ready.flag != nullptr) {
         note_awaited(exchange_.wait, ready);
         waiter.watch(ready, place_.thread);
       }
@@ -141,56 +113,21 @@ class DecodeOutbox {
     const float4 kept = *kept_at(batch, key_head, column);
     DecodeColumn own = {kept.x, kept.y, kept.z, kept.w};
     for (int i = result.first_addend; i < result.first_addend + result.addends; ++i) {
-      const DecodeAddend& from = exchange_.addends[i];
-      DecodeValues values;
-      if (!load(from, batch, head % exchange_.heads, column, values)) return;
-      add_state(own, column_of(values));
+      add_state(own, load(exchange_.addends[i], batch, head % exchange_.heads, column));
     }
     put<kConfig.output>(own, result, batch, head, column);
   }
 
-  [[nodiscard]] HP_DEVICE static DecodeColumn column_of(const DecodeValues& values) {
+  // Not through the first-level cache: another GPU may have stored it.
+  [[nodiscard]] HP_DEVICE DecodeColumn load(const DecodeAddend& from, int batch, int head,
+                                            int column) const {
     constexpr float kLog2e = 1.4426950408889634F;
-    const float weights = values.lse == decode_nothing() ? 0.0F : 1.0F;
-    return {values.lse * kLog2e, weights, values.value, values.value8};
-  }
-
-  [[nodiscard]] HP_DEVICE float* values_at(const DecodeAddend& from, int batch, int head,
-                                           int column) const {
-    return from.output + offset_of(from.strides, batch, column / results_.group, head) +
-           value_of<kConfig>(place_);
-  }
-  [[nodiscard]] HP_DEVICE float* lse_at(const DecodeAddend& from, int batch, int head,
-                                        int column) const {
-    return from.lse + offset_of(from.lse_strides, batch, column / results_.group, head);
-  }
-
-  // Not through the first-level cache: another GPU may have stored it. False where it did not come.
-  [[nodiscard]] HP_DEVICE bool load(const DecodeAddend& from, int batch, int head, int column,
-                                    DecodeValues& values) const {
-    const float* const at = values_at(from, batch, head, column);
-    const float* const lse = lse_at(from, batch, head, column);
-    values = {look_in_data(at), look_in_data(at + 8), look_in_data(lse)};
-    if (from.is_in_data == 0) return true;
-    const WaitContext& wait = exchange_.wait;
-    return await_in_data(wait, from.ready, at, values.value) &&
-           await_in_data(wait, from.ready, at + 8, values.value8) &&
-           await_in_data(wait, from.ready, lse, values.lse);
-  }
-
-  // Leaves the memory of what was added as it was before.
-  HP_DEVICE void take(int pair, int column) const {
-    const int batch = pair / results_.kv_heads;
-    const int head = head_of(pair % results_.kv_heads, column);
-    const DecodeResult& result = exchange_.results[head / exchange_.heads];
-    for (int i = result.first_addend; i < result.first_addend + result.addends; ++i) {
-      const DecodeAddend& from = exchange_.addends[i];
-      if (from.is_in_data == 0) continue;
-      float* const at = values_at(from, batch, head % exchange_.heads, column);
-      take_in_data(at);
-      take_in_data(at + 8);
-      if (place_.thread < 4) take_in_data(lse_at(from, batch, head % exchange_.heads, column));
-    }
+    const int query = column / results_.group;
+    const float lse = __ldcg(from.lse + offset_of(from.lse_strides, batch, query, head));
+    const float* const values =
+        from.output + offset_of(from.strides, batch, query, head) + value_of<kConfig>(place_);
+    const float weights = lse == decode_nothing() ? 0.0F : 1.0F;
+    return {lse * kLog2e, weights, __ldcg(values), __ldcg(values + 8)};
   }
 
   const DecodeExchange& exchange_;
