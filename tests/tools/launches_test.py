@@ -21,7 +21,7 @@ WORDS = {"rank", "queue", "does", "lands", "skipped", "after", "begun", "awaits"
          "all_ready", "pulled", "all_pulled", "reserved", "raises", "by"}
 NUMBERS = ("rank", "queue", "does", "lands", "after", "begun", "awaits", "all_ready", "all_pulled")
 SIGNAL = re.compile(r"signal (\d+) rank \d+ (\w+) \d+(?: from[ \d]+?)?"
-                    r"(?: arrivals (\d+))?( posted)?")
+                    r"(?: arrivals (\d+))?( posted)?(?: in data)?")
 PLACE = re.compile(r"[\w.]+(?:@\d+)?\[[^]]*\]")
 
 

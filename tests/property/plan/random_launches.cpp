@@ -103,6 +103,7 @@ class Generator {
     if (coin()) signal.arrivals = small(std::numeric_limits<std::int32_t>::max());
     repeat(3, [&] { signal.from.push_back(task()); });
     signal.is_posted = coin();
+    signal.is_in_data = coin();
     return signal;
   }
 

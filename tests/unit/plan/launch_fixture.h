@@ -30,14 +30,17 @@ inline std::vector<launch::Signal> ring_signals() {
                           .from = std::move(from),
                           .is_posted = is_posted};
   };
-  return {signal(0, SignalKind::Credit, 1, 1, {TaskId(11)}, false),
-          signal(0, SignalKind::Sync, 3, 8, {TaskId(3)}, false),
-          signal(0, SignalKind::Arrival, 1, 2, {TaskId(2), TaskId(3)}, false),
-          signal(0, SignalKind::Pulled, 1, 2, {TaskId(2), TaskId(3)}, false),
-          signal(1, SignalKind::Barrier, 0, 2, {TaskId(0), TaskId(1)}, false),
-          signal(1, SignalKind::Arrived, 2, 1, {TaskId(2)}, true),
-          signal(1, SignalKind::Taken, 2, 1, {TaskId(11)}, false),
-          signal(1, SignalKind::RingSpace, 0, 1, {}, false)};
+  std::vector<launch::Signal> signals = {
+      signal(0, SignalKind::Credit, 1, 1, {TaskId(11)}, false),
+      signal(0, SignalKind::Sync, 3, 8, {TaskId(3)}, false),
+      signal(0, SignalKind::Arrival, 1, 2, {TaskId(2), TaskId(3)}, false),
+      signal(0, SignalKind::Pulled, 1, 2, {TaskId(2), TaskId(3)}, false),
+      signal(1, SignalKind::Barrier, 0, 2, {TaskId(0), TaskId(1)}, false),
+      signal(1, SignalKind::Arrived, 2, 1, {TaskId(2)}, true),
+      signal(1, SignalKind::Taken, 2, 1, {TaskId(11)}, false),
+      signal(1, SignalKind::RingSpace, 0, 1, {}, false)};
+  signals[6].is_in_data = true;
+  return signals;
 }
 
 inline launch::Kernel ring_kernel() {

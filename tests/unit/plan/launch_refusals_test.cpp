@@ -86,6 +86,7 @@ TEST(LaunchRefusals, of_what_stands_above_the_launches) {
       {"arrivals 8", "arrivals -8",
        "error[V103]: l:5:40: arrivals is -8, must be within 0..2147483647"},
       {"2 posted", "2 post", "error[T001]: l:9:34: expected the end of the line, found `post`"},
+      {"in data", "in date", "error[T001]: l:10:36: expected `data`, found `date`"},
   });
 }
 
