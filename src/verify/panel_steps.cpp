@@ -353,7 +353,9 @@ Checked<Ok> PanelSteps::add_addend(const launch::Addend& addend, const Sum& sum)
     task.reads.push_back(ref_to(places[target].alloc, WriteMode::Read, places[target].boxes));
   }
   const std::int32_t step = builder_.add_forked(origin_of(StepKind::Addend), std::move(task));
-  if (addend.when) builder_.await(*addend.when, step);
+  if (addend.when) {
+    builder_.await(*addend.when, {.step = step, .first = 0, .count = places.size()});
+  }
   return Ok{};
 }
 
@@ -379,8 +381,12 @@ Checked<Ok> PanelSteps::add_total(const launch::Panel& panel,
     task.writes.push_back(ref_to(stores[target].alloc, WriteMode::Set, stores[target].boxes));
   }
   const std::int32_t step = builder_.add_forked(origin_of(StepKind::Store), std::move(task));
+  std::size_t read = 0;
   for (const launch::Addend& addend : panel.addends) {
-    if (addend.when) builder_.await(*addend.when, step);
+    if (addend.when) {
+      builder_.await(*addend.when, {.step = step, .first = read, .count = addend.reads.size()});
+    }
+    read += addend.reads.size();
     for (std::size_t before = 0; before < stored_.size(); ++before) {
       const bool is_here = kernel().panels[before].stores == addend.reads;
       if (is_here) builder_.order(stored_[before], step);

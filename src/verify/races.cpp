@@ -14,8 +14,13 @@ using Clock = const Row&;
 class RaceCheck {
  public:
   RaceCheck(const Plan& plan, const Words& words, const Resolved& resolved, const Order& order,
-            const Scope& scope)
-      : plan_(plan), resolved_(resolved), order_(order), scope_(scope), words_(words) {
+            const Scope& scope, const OrdersCell& orders_cell)
+      : plan_(plan),
+        resolved_(resolved),
+        order_(order),
+        scope_(scope),
+        words_(words),
+        orders_cell_(orders_cell) {
     const auto ranks = static_cast<std::size_t>(words.model().ranks);
     cells_.resize(static_cast<std::size_t>(resolved.cell_count));
     slots_.resize(plan.allocs.size());
@@ -209,7 +214,8 @@ class RaceCheck {
 
   Checked<Ok> read(std::int32_t task, const ResolvedRef& ref, const Cell& cell, Clock clock,
                    CellHistory& history) {
-    if (history.writer >= 0 && history.writer != task && !is_over(history.writer, clock)) {
+    if (history.writer >= 0 && history.writer != task && !is_over(history.writer, clock) &&
+        !(orders_cell_ && orders_cell_(resolved_.cell_index(ref, cell), history.writer, task))) {
       return conflict(DiagCode::V401, ref, cell, history.writer, task);
     }
     readers_.push_back({.task = task, .next = history.readers});
@@ -303,6 +309,7 @@ class RaceCheck {
   const Order& order_;
   const Scope& scope_;
   const Words& words_;
+  const OrdersCell& orders_cell_;
   std::vector<CellHistory> cells_;
   std::vector<SlotHistory> slots_;
   std::vector<Reader> readers_;
@@ -318,8 +325,8 @@ class RaceCheck {
 
 Checked<Ok> check_races(const Plan& plan, const Words& words, const Resolved& resolved,
                         const Order& order, const Scope& scope, const TimeLimit& limit,
-                        const AtStart& at_start) {
-  return RaceCheck(plan, words, resolved, order, scope).run(limit, at_start);
+                        const AtStart& at_start, const OrdersCell& orders_cell) {
+  return RaceCheck(plan, words, resolved, order, scope, orders_cell).run(limit, at_start);
 }
 
 }  // namespace harpe::verifier

@@ -131,6 +131,11 @@ void StepBuilder::await(launch::SignalId signal, std::int32_t step) {
   out_.signals[signal.index()].awaited.push_back(step);
 }
 
+void StepBuilder::await(launch::SignalId signal, const AwaitedReads& reads) {
+  await(signal, reads.step);
+  out_.signals[signal.index()].reads.push_back(reads);
+}
+
 void StepBuilder::raise(const launch::Raise& raise, std::int32_t step) {
   SignalUse& use = out_.signals[raise.signal.index()];
   use.raised.push_back(step);
@@ -160,11 +165,14 @@ void StepBuilder::repeat(std::int32_t groups) {
     plan.syncs.push_back({.from = TaskId(from), .to = TaskId(to)});
     plan.syncs.push_back({.from = TaskId(from + offset), .to = TaskId(to + offset)});
   }
-  add_signals();
+  add_signals(false);
+  out_.syncs_of_words = plan.syncs.size();
+  out_.barriers_of_words = plan.barriers.size();
+  add_signals(true);
 }
 
-// What a signal orders, in both executions; a credit of the first is there from the start.
-void StepBuilder::add_signals() {
+// What signals order, in both executions; a credit of the first is there from the start.
+void StepBuilder::add_signals(bool in_data) {
   const auto offset = static_cast<std::int32_t>(out_.scope.tasks);
   const auto moved = [](const std::vector<std::int32_t>& steps, std::int32_t by) {
     std::vector<TaskId> tasks;
@@ -172,6 +180,7 @@ void StepBuilder::add_signals() {
     return tasks;
   };
   for (std::size_t id = 0; id < out_.signals.size(); ++id) {
+    if (launches_->signals[id].is_in_data != in_data) continue;
     const SignalUse& use = out_.signals[id];
     const bool is_credit = launches_->signals[id].kind == launch::SignalKind::Credit;
     for (const std::int32_t to : is_credit ? std::vector{offset} : std::vector{0, offset}) {

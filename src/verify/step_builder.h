@@ -45,6 +45,7 @@ class StepBuilder {
 
   void order(std::int32_t from, std::int32_t to);
   void await(launch::SignalId signal, std::int32_t step);
+  void await(launch::SignalId signal, const AwaitedReads& reads);
   void raise(const launch::Raise& raise, std::int32_t step);
   // By the last of several steps, once all are over: counts once.
   void raise_behind(const launch::Raise& raise, const std::vector<std::int32_t>& steps);
@@ -54,7 +55,7 @@ class StepBuilder {
  private:
   [[nodiscard]] std::int32_t push(const StepOrigin& origin, Task task);
   void push_to_queue(const StepOrigin& origin, Task task);
-  void add_signals();
+  void add_signals(bool in_data);
 
   Steps& out_;
   const launch::LaunchPlan* launches_ = nullptr;

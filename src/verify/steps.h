@@ -37,11 +37,19 @@ struct StepOrigin {
   TaskId task = {};       // of a Task
 };
 
+// Reads of a step that wait for a signal: some of its refs.
+struct AwaitedReads {
+  std::int32_t step = 0;
+  std::size_t first = 0;
+  std::size_t count = 0;
+};
+
 // Steps that wait for a signal, and steps that raise it, of one execution.
 struct SignalUse {
   std::vector<std::int32_t> raised;
   std::vector<std::int32_t> awaited;
-  std::int64_t adds = 0;  // in all; a flag counts as one
+  std::vector<AwaitedReads> reads;  // of addends that wait for it
+  std::int64_t adds = 0;            // in all; a flag counts as one
 };
 
 struct Steps {
@@ -51,6 +59,10 @@ struct Steps {
   std::vector<std::int32_t> first;  // per launch
   std::vector<std::int32_t> last;   // per launch
   std::vector<SignalUse> signals;   // per signal
+  // Of plan.syncs and plan.barriers, what launches and signals with words order: signals in data
+  // are behind them.
+  std::size_t syncs_of_words = 0;
+  std::size_t barriers_of_words = 0;
 
   [[nodiscard]] std::string name(std::int64_t step, const Words& of_plan) const;
 };

@@ -10,6 +10,7 @@
 #include "verify/races.h"
 #include "verify/resolved.h"
 #include "verify/rounding.h"
+#include "verify/signals_in_data.h"
 #include "verify/steps.h"
 #include "verify/terms.h"
 #include "verify/words.h"
@@ -39,6 +40,29 @@ Checked<Ok> check_bits(const Plan& plan, const verifier::Words& of_plan,
   return verifier::check_replicas(steps.plan, words.model(), resolved, bits);
 }
 
+// Races and counters. What a signal in data seems to order is ordered without it, but for each
+// element that it is of, so all is ordered with it too.
+Checked<Ok> check_order(const launch::LaunchPlan& launches, const verifier::Steps& steps,
+                        const verifier::Words& words, const verifier::Resolved& resolved,
+                        const verifier::Order& order, const TimeLimit& limit) {
+  const auto check = [&](const verifier::Order& known, const verifier::OrdersCell& orders_cell) {
+    const verifier::CounterCheck counters(launches, steps, known, words);
+    return verifier::check_races(
+        steps.plan, words, resolved, known, steps.scope, limit,
+        [&](std::int32_t step, const verifier::Row& over) { return counters.check(step, over); },
+        orders_cell);
+  };
+  HP_TRY(const verifier::CellsInData in_data,
+         verifier::CellsInData::make(launches, steps, resolved, words));
+  if (in_data.empty()) return check(order, {});
+  HP_TRY(verifier::Order known,
+         verifier::Order::make(verifier::drop_signals_in_data(steps), words));
+  known.sequence = order.sequence;  // elements are visited in the order that they say
+  return check(known, [&](std::size_t cell, std::int32_t writer, std::int32_t reader) {
+    return in_data.orders(cell, writer, reader);
+  });
+}
+
 // The stages in order; each may assume what the ones above it proved (docs/math/verify.md 6).
 Checked<LaunchCertificate> prove(const Plan& plan, const launch::LaunchPlan& launches,
                                  const verifier::Model& model, const VerifyOptions& options) {
@@ -53,10 +77,7 @@ Checked<LaunchCertificate> prove(const Plan& plan, const launch::LaunchPlan& lau
   HP_REQUIRE_OK(verifier::check_progress(launches, steps, order, words));
   HP_TRY(const verifier::Resolved resolved,
          verifier::Resolved::make(steps.plan, words, steps.scope));
-  const verifier::CounterCheck counters(launches, steps, order, words);
-  HP_REQUIRE_OK(verifier::check_races(
-      steps.plan, words, resolved, order, steps.scope, options.limit,
-      [&](std::int32_t step, const verifier::Row& over) { return counters.check(step, over); }));
+  HP_REQUIRE_OK(check_order(launches, steps, words, resolved, order, options.limit));
 
   verifier::Terms terms;
   HP_TRY(const verifier::Meaning meaning, verifier::Meaning::make(model, terms, options.limit));
@@ -79,6 +100,7 @@ Checked<LaunchCertificate> verify_launches(const Plan& plan, const launch::Launc
                                            const VerifyOptions& options) {
   HP_TRY(const verifier::Model model, verifier::Model::make(plan.program, plan.mesh, plan.form));
   HP_REQUIRE_OK(verifier::check_launches(plan, launches, {plan, model}));
+  HP_REQUIRE_OK(verifier::check_signals_in_data(launches));
   const verifier::AxisCuts cuts = verifier::find_cuts(plan, launches, model);
   if (cuts.empty()) return prove(plan, launches, model, options);
   HP_TRY(const verifier::Model fine,

@@ -86,6 +86,31 @@ std::vector<AllocId> find_states(const Plan& plan, const LaunchPlan& launches) {
   return states;
 }
 
+std::vector<bool> find_fit_for_data(const LaunchPlan& launches) {
+  std::vector<bool> is_fit(launches.signals.size(), false);
+  LaunchPlan others = launches;  // without what signals in data may be awaited and raised by
+  for_each_kernel(others, [&](auto&, Kernel& own) {
+    for (const launch::Raise& raise : own.fused_stores) is_fit[raise.signal.index()] = true;
+    for (Panel& panel : own.panels) panel.addends.clear();
+  });
+  const std::vector<bool> by_addends = find_awaited(launches);
+  const std::vector<bool> by_others = find_awaited(others);
+  for (std::size_t id = 0; id < is_fit.size(); ++id) {
+    is_fit[id] = is_fit[id] && by_addends[id] && !by_others[id];
+  }
+  return is_fit;
+}
+
+void carry_in_data(LaunchPlan& launches) {
+  const std::vector<bool> is_fit = find_fit_for_data(launches);
+  for (std::size_t id = 0; id < is_fit.size(); ++id) launches.signals[id].is_in_data = is_fit[id];
+}
+
+bool touches(const Plan& plan, const launch::Launch& launch) {
+  return std::ranges::any_of(launch.does,
+                             [&](TaskId id) { return !plan.tasks[id.index()].writes.empty(); });
+}
+
 bool needs_kernel(const Plan& plan, const launch::Launch& launch) {
   return std::ranges::any_of(launch.does, [&](TaskId id) {
     const Task& task = plan.tasks[id.index()];

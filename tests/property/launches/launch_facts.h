@@ -15,6 +15,15 @@ namespace harpe::test {
 [[nodiscard]] std::vector<AllocId> find_states(const Plan& plan,
                                                const launch::LaunchPlan& launches);
 
+// Per signal: whether a fused store raises it and nothing but addends awaits it, as signals in data
+// need it.
+[[nodiscard]] std::vector<bool> find_fit_for_data(const launch::LaunchPlan& launches);
+// Sets `is_in_data` on these.
+void carry_in_data(launch::LaunchPlan& launches);
+
+// Whether its tasks write something.
+[[nodiscard]] bool touches(const Plan& plan, const launch::Launch& launch);
+
 // Whether a copy engine cannot do it: it computes, or reads what lies on another rank.
 [[nodiscard]] bool needs_kernel(const Plan& plan, const launch::Launch& launch);
 
