@@ -89,14 +89,9 @@ class Mutator {
     list.push_back(std::move(item));
   }
 
-  [[nodiscard]] bool touches(const launch::Launch& launch) const {
-    return std::ranges::any_of(launch.does,
-                               [&](TaskId id) { return !plan_.tasks[id.index()].writes.empty(); });
-  }
-
   void edit_launch(std::size_t l) {
     const launch::Launch& launch = launches_.launches[l];
-    if (!launch.is_skipped && touches(launch)) {
+    if (!launch.is_skipped && touches(plan_, launch)) {
       add("skip a launch", [=](LaunchPlan& m) {
         m.launches[l].is_skipped = true;
         m.launches[l].kernels.clear();
@@ -115,7 +110,7 @@ class Mutator {
     for (std::size_t other = l + 1; other < launches_.launches.size(); ++other) {
       const launch::Launch& next = launches_.launches[other];
       if (next.rank != launch.rank || next.queue != launch.queue) continue;
-      if (launch.begins_epoch || !touches(next)) break;
+      if (launch.begins_epoch || !touches(plan_, next)) break;
       add_order("swap neighbours of a queue", [=](LaunchPlan& m) {
         std::swap(m.launches[l].does, m.launches[other].does);
         std::swap(m.launches[l].kernels, m.launches[other].kernels);
@@ -155,7 +150,7 @@ class Mutator {
         std::swap(m.launches[l].all_ready, m.launches[l].all_pulled);
       });
     }
-    if (!launch.does.empty() && touches(launch)) {
+    if (!launch.does.empty() && touches(plan_, launch)) {
       add("wait for oneself", [=](LaunchPlan& m) {
         m.launches[l].after.push_back(launch::LaunchId(static_cast<std::int64_t>(l)));
       });
@@ -453,8 +448,12 @@ class Mutator {
 
   void edit_plan() {
     const std::vector<bool> is_awaited = find_awaited(launches_);
+    const std::vector<bool> is_fit = find_fit_for_data(launches_);
     for (std::size_t id = 0; id < launches_.signals.size(); ++id) {
       if (!is_awaited[id]) continue;
+      if (!is_fit[id]) {
+        add("carry a signal in data", [=](LaunchPlan& m) { m.signals[id].is_in_data = true; });
+      }
       add("one arrival more", [=](LaunchPlan& m) { ++m.signals[id].arrivals; });
       if (launches_.signals[id].arrivals > 1) {
         add("one arrival less", [=](LaunchPlan& m) { --m.signals[id].arrivals; });

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tests/property/launches/described.h"
+#include "tests/property/launches/launch_facts.h"
 #include "tests/property/launches/launch_mutants.h"
 #include "tests/property/launches/step_judge.h"
 #include "tests/support/linear.h"
@@ -22,6 +23,7 @@ struct Question {
   std::vector<std::string> parameters;
   std::string mesh;
   std::string schedule;
+  bool is_in_data = false;  // signals are, where they can be
 };
 
 struct Family {
@@ -32,13 +34,19 @@ struct Family {
 // Of each operator's GEMM with a bias and a gelu behind it.
 constexpr const char* kLinear = "linear";
 
-Described launches_of(const Family& family, const Question& question) {
+Described words_of(const Family& family, const Question& question) {
   if (family.op != kLinear) {
     return describe(family.op, question.parameters, question.mesh, question.schedule);
   }
   const std::string& state = question.parameters[1];
   return describe(ask({.op = question.parameters[0], .schedule = question.schedule, .state = state},
                       question.mesh));
+}
+
+Described launches_of(const Family& family, const Question& question) {
+  Described described = words_of(family, question);
+  if (question.is_in_data) carry_in_data(described.launches);
+  return described;
 }
 
 const std::vector<Family>& families() {
@@ -50,7 +58,8 @@ const std::vector<Family>& families() {
        {{{}, "tp=3", "push"},
         {{}, "tp=2", "bulk"},
         {{}, "tp=3", "fetch"},
-        {{"m=8"}, "tp=3", "one_shot"}}},
+        {{"m=8"}, "tp=3", "one_shot"},
+        {{"m=8"}, "tp=3", "one_shot", true}}},
       {"gemm_ar_norm", {{{"m=8"}, "tp=3", "one_shot"}, {{}, "tp=2", "scattered"}}},
       {"attention",
        {{{}, "cp=2", "push"},
@@ -60,6 +69,7 @@ const std::vector<Family>& families() {
       {"attention_bwd", {{{}, "cp=2", "ring"}, {{}, "cp=2", "ulysses"}, {{}, "cp=2", "hybrid"}}},
       {"decode",
        {{{}, "tp=2", "bulk"},
+        {{}, "cp=2", "bulk", true},
         {{}, "tp=3", "push"},
         {{}, "tp=2", "ring"},
         {{"ragged=true", "page=16"}, "tp=2", "push"}}},

@@ -7,6 +7,7 @@
 
 #include "verify/cuts.h"
 #include "verify/panel_model.h"
+#include "verify/signals_in_data.h"
 #include "verify/steps.h"
 
 namespace harpe::test {
@@ -31,6 +32,7 @@ class Closure {
     is_valid_ = steps.ok();
     if (!is_valid_) return;
     steps_ = std::move(steps).value();
+    steps_.plan = verifier::drop_signals_in_data(steps_);
     add_edges();
     close();
   }
