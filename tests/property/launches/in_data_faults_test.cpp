@@ -210,6 +210,44 @@ TEST(InDataFaults, a_credit_that_only_the_signal_stands_for) {
             "1, which reads it");
 }
 
+// The kernel's only panels and arrivals are these, of the rows.
+Kernel of_rows(Kernel kernel, std::size_t at, Interval rows) {
+  kernel.panels = {kernel.panels[at]};
+  kernel.arrivals = {kernel.arrivals[at]};
+  kernel.fused_stores.clear();
+  Panel& panel = kernel.panels[0];
+  panel.meets = {0};
+  panel.fused_store = {};
+  panel.stores[0].span[0] = rows;
+  for (launch::Addend& addend : panel.addends) addend = {.reads = addend.reads, .when = {}};
+  for (launch::Addend& addend : panel.addends) addend.reads[0].span[0] = rows;
+  kernel.arrivals[0].reads[0].span[0] = rows;
+  return kernel;
+}
+
+// Rank 0 stores half of its rows in a kernel before, without a signal. Rank 1 adds them in a kernel
+// behind the one that waits for the other half.
+TEST(InDataFaults, rows_that_only_the_signal_of_others_stands_for) {
+  constexpr Interval kFirst = {.begin = 512, .end = 768};
+  constexpr Interval kSecond = {.begin = 768, .end = 1024};
+  Described d = scattered_rows();
+  std::vector<Kernel>& sending = d.launches.launches[1].kernels;
+  sending.insert(sending.begin(), of_rows(sending[0], 0, kFirst));
+  sending[1].panels[0].stores[0].span[0] = kSecond;
+  sending[1].arrivals[0].reads[0].span[0] = kSecond;
+  std::vector<Kernel>& adding = d.launches.launches[4].kernels;
+  adding.push_back(of_rows(adding[0], 1, kFirst));
+  adding[0].panels[1].stores[0].span[0] = kSecond;
+  adding[0].panels[1].addends[0].reads[0].span[0] = kSecond;
+  adding[0].arrivals[1].reads[0].span[0] = kSecond;
+  EXPECT_EQ(finding(d), "verified");
+  d.launches.signals[kSignal].is_in_data = true;
+  EXPECT_EQ(finding(d),
+            "error[V401]: panel 0 of launch 4, kernel 1 reads `c` [m0=1, M.piece=0] in "
+            "`mm.c.in0.from1.0` of rank 1, and nothing orders it after panel 0 of launch 1, which "
+            "writes it");
+}
+
 TEST(InDataFaults, a_store_before_the_reader_of_the_last_execution) {
   Described d = one_shot();
   d.launches.launches[0].awaits.clear();
