@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 
 #include "exec/cuda/kernels/plan_launches.h"
@@ -32,6 +33,12 @@ Checked<LaunchSpecs> plan_launches(const LaunchChoice& choice, const actions::Ac
   }
   HP_CHECK(specs, "the last family takes every action");
   return *std::move(specs);
+}
+
+bool moves_by_threads(const launch::Kernel& kernel, DType dtype) {
+  return std::ranges::any_of(families(), [&](const KernelFamily& family) {
+    return family.moves_by_threads != nullptr && family.moves_by_threads(kernel, dtype);
+  });
 }
 
 std::vector<KernelVariant> shipped_variants() {

@@ -7,6 +7,7 @@
 #include "exec/actions/action.h"
 #include "exec/cuda/jit/kernel_variant.h"
 #include "exec/cuda/kernels/launch_spec.h"
+#include "plan/launch_plan.h"
 
 namespace harpe::cuda {
 
@@ -25,6 +26,8 @@ struct KernelFamily {
   Checked<std::optional<LaunchSpecs>> (*plan)(const LaunchChoice&, const actions::Action&);
   // Null: nothing is compiled for it.
   std::vector<KernelVariant> (*variants)();
+  // As below; null: of none.
+  bool (*moves_by_threads)(const launch::Kernel&, DType) = nullptr;
 };
 
 // What an action becomes by the first family that takes it, in order; pure. Addresses of the action
@@ -33,5 +36,8 @@ struct KernelFamily {
 // kernel that was asked for cannot.
 [[nodiscard]] Checked<LaunchSpecs> plan_launches(const LaunchChoice& choice,
                                                  const actions::Action& action);
+
+// As launch::Offers::moves_by_threads, of a kernel of any family.
+[[nodiscard]] bool moves_by_threads(const launch::Kernel& kernel, DType dtype);
 
 }  // namespace harpe::cuda

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "exec/cuda/kernels/batch.h"
-#include "exec/cuda/kernels/gemm/gemm_choice_text.h"
 #include "exec/cuda/kernels/kernel_binding.h"
 #include "exec/cuda/kernels/nccl/nccl_launch.h"
 #include "exec/cuda/target/bind_kernel.h"
@@ -196,7 +195,7 @@ std::optional<std::string> SpecOffers::choose(const Launch& launch, const Kernel
 }
 
 bool SpecOffers::moves_by_threads(const Kernel& kernel, DType dtype) {
-  return kernel.name == "gemm_sm90" && size_in_bytes(dtype) == 2 && is_of_few_rows(kernel.variant);
+  return cuda::moves_by_threads(kernel, dtype);
 }
 
 std::optional<std::string> SpecOffers::choose_made_up(const Launch& launch, const Kernel& kernel) {

@@ -3,6 +3,7 @@
 #include <variant>
 
 #include "exec/cuda/kernels/gemm/gemm.h"
+#include "exec/cuda/kernels/gemm/gemm_choice_text.h"
 #include "exec/cuda/kernels/gemm/gemm_variants.h"
 #include "exec/cuda/kernels/loop_nests.h"
 #include "exec/cuda/kernels/plain/plain_launch.h"
@@ -112,6 +113,13 @@ Checked<std::optional<LaunchSpecs>> plan_gemms(const LaunchChoice& choice,
 
 }  // namespace
 
-KernelFamily gemm_family() { return {.plan = plan_gemms, .variants = gemm_variants}; }
+KernelFamily gemm_family() {
+  return {.plan = plan_gemms,
+          .variants = gemm_variants,
+          .moves_by_threads = [](const launch::Kernel& kernel, DType dtype) {
+            return kernel.name == "gemm_sm90" && size_in_bytes(dtype) == 2 &&
+                   is_of_few_rows(kernel.variant);
+          }};
+}
 
 }  // namespace harpe::cuda

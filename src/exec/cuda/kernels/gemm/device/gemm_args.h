@@ -46,7 +46,7 @@ struct GemmPanel {
   std::uint32_t* done;     // grows by one per stored block of a consumer; null: nobody waits
   std::uint32_t arrivals;  // not 0: when it has grown so far, it is 0 again and `raise` is raised
   RaiseTarget raise;
-  std::int32_t is_in_data;  // of few rows: nothing is raised, since elements say that they are there
+  std::int32_t is_in_data;  // of few rows: nothing is raised; elements say that they are there
   std::int32_t rows;
   std::int32_t first_tile;  // cluster tiles of the panels before
   std::int32_t first_piece;
