@@ -226,12 +226,18 @@ Activity TaskCosts::transfer(TaskId id) const {
     cost.sms = sms_of_move(task.via);
   }
   Activity activity = transfer_activity(machine_, map_, cost);
-  // An engine of a processor that computes beside it copies the signal behind what it moves too.
-  const bool raises = by_engine && raises_[id.index()] != 0 && machine_.processor.sms > 1;
-  if (raises && (!is_known || launches_.of(id)->raised_by_engine)) {
+  // An engine of a processor that computes beside it copies the signal behind what it moves too;
+  // else a kernel raises it, and what is behind the launch waits for that.
+  const bool raises = raises_[id.index()] != 0 && machine_.processor.sms > 1;
+  const bool has_launch = is_known && launches_.by(id) == DoneBy::Itself;
+  if (by_engine && raises && (!is_known || launches_.of(id)->raised_by_engine)) {
     activity.start += activity.start;
-  } else if (raises) {
+  } else if (raises && (by_engine || has_launch)) {
     activity.start += machine_.processor.kernel_start;
+  }
+  // A kernel that reads another rank's memory waits for what it asked for to come.
+  if (has_launch && !by_engine && from != cost.driver) {
+    activity.start += signal_delay(machine_, from, to);
   }
   return activity;
 }
