@@ -31,6 +31,7 @@ WAYS = {
     "nccl": ["ag_gemm", "gemm_rs", "gemm_ar", "decode"],
     "torch_async_tp": ["ag_gemm", "gemm_rs"],
     "torch_two_shot": ["gemm_ar"],
+    "torch_one_shot": ["gemm_ar"],
     "torch_ulysses": ["attention"],
     "torch_cp_allgather": ["attention", "attention_bwd"],
     "torch_cp_alltoall": ["attention", "attention_bwd"],
@@ -178,8 +179,10 @@ def bench_once(options, suite, case):
             "ranks": options.gpus}
     try:
         found = json.loads(done.stdout)["cases"][0]
-        return {**line, **{name: found[name]
-                           for name in ("schedule", "ours_us", "baseline", "baseline_us")}}
+        auto = next((entry for entry in found["entries"] if entry["name"] == "auto"), {})
+        return {**line, "auto_us": auto.get("time_us"),
+                **{name: found[name]
+                   for name in ("schedule", "ours_us", "baseline", "baseline_us")}}
     except (ValueError, LookupError):
         return {**line, "reason": done.stderr.strip()[-200:] or f"it ended with {done.returncode}"}
 
@@ -211,10 +214,11 @@ def measure_in_turns(options):
 # Tables.
 
 def turn_lines(lines):
-    """A line per case and peer of interleaved turns: medians, and how much longer than Harpe the
-    peer takes in the same turn, with the least and the most."""
-    table = [["case", "GPUs", "Harpe", "peer", "its time", "its time / Harpe's", "turns"]]
-    ours = {(line["suite"], line["ranks"], line["case"], line["turn"]): line["ours_us"]
+    """A line per case and peer of interleaved turns: medians, and how much longer than Harpe, and
+    than what `auto` chose, the peer takes in the same turn, with the least and the most."""
+    table = [["case", "GPUs", "Harpe", "peer", "its time", "its time / Harpe's", "/ auto's",
+              "turns"]]
+    ours = {(line["suite"], line["ranks"], line["case"], line["turn"]): line
             for line in lines if line["kind"] == "harpe" and line.get("ours_us")}
     groups = {}
     for line in lines:
@@ -223,13 +227,20 @@ def turn_lines(lines):
         if line["kind"] == "peer" and is_right(line) and mine:
             groups.setdefault((*key, line["peer"]), []).append((mine, line["time_us"]))
     for (suite, ranks, case, peer), pairs in groups.items():
-        ratios = [theirs / mine for mine, theirs in pairs]
         table.append([f"{suite} {case}", str(ranks),
-                      tables.print_us(statistics.median(mine for mine, _ in pairs)), peer,
-                      tables.print_us(statistics.median(theirs for _, theirs in pairs)),
-                      f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})",
+                      tables.print_us(statistics.median(mine["ours_us"] for mine, _ in pairs)),
+                      peer, tables.print_us(statistics.median(theirs for _, theirs in pairs)),
+                      print_ratios([theirs / mine["ours_us"] for mine, theirs in pairs]),
+                      print_ratios([theirs / mine["auto_us"] for mine, theirs in pairs
+                                    if mine.get("auto_us")]),
                       str(len(pairs))])
     return table
+
+
+def print_ratios(ratios):
+    if not ratios:
+        return "-"
+    return f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
 
 
 def read_peers(paths):

@@ -106,7 +106,16 @@ def torch_async_tp(here, suite, parameters):
 
 
 def torch_two_shot(here, _, parameters):
-    """A product into symmetric memory, where the ranks add it up."""
+    """A product into symmetric memory, where the ranks add it up in place."""
+    return added_up(here, parameters, torch.ops.symm_mem.two_shot_all_reduce_)
+
+
+def torch_one_shot(here, _, parameters):
+    """The same, where each rank reads and adds up all of it."""
+    return added_up(here, parameters, torch.ops.symm_mem.one_shot_all_reduce)
+
+
+def added_up(here, parameters, all_reduce):
     memory = symmetric_memory()
     case = Reduced(here, parameters, False)
     out = memory.empty(case.out_rows, case.b.shape[1], dtype=case.b.dtype, device=here.device)
@@ -115,7 +124,7 @@ def torch_two_shot(here, _, parameters):
 
     def run():
         torch.mm(case.a, case.b, out=out)
-        return torch.ops.symm_mem.two_shot_all_reduce_(out, "sum", name)
+        return all_reduce(out, "sum", name)
     return case.work(run)
 
 
@@ -158,4 +167,5 @@ def decode(here, parameters):
     return Work(run, lambda o: rows_apart(o[0], expected), 8 * rounding_of(dtype, sizes["kv"]))
 
 
-WAYS = {"nccl": nccl, "torch_async_tp": torch_async_tp, "torch_two_shot": torch_two_shot}
+WAYS = {"nccl": nccl, "torch_async_tp": torch_async_tp, "torch_two_shot": torch_two_shot,
+        "torch_one_shot": torch_one_shot}
