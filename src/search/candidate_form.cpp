@@ -221,10 +221,9 @@ class FormWriter {
       move.over = {parts_.at(at.part)};
       move.via = via_of(candidate_, at, level);
       move.how = way == Way::Bulk ? How::Bulk : way == Way::Relay ? How::Relay : How::Direct;
-      const bool relays = move.how == How::Relay;
       if (move.how != How::Bulk) {
         const bool posted = *move.via == Via::Proxy;
-        move.by = relays || group.written || posted ? Initiator::Src : Initiator::Dst;
+        move.by = Initiator::Src;  // engines write to other GPUs, and read none (decision 0027)
         move.signal = *move.via == Via::Ce ? Signal::Event : Signal::Flag;
         if (posted) move.fence = Fence::PerDestination;
         if (const int slots = slots_of(problem_, candidate_, at); slots > 1) move.depth = slots;

@@ -221,7 +221,7 @@ Activity TaskCosts::transfer(TaskId id) const {
       rate != nullptr && by_kernel) {
     cost.via = "sm";
     cost.sms = machine_.processor.sms;
-    if (to == cost.driver) cost.bandwidth = rate->converting;
+    if (to == cost.driver && converts(task)) cost.bandwidth = rate->converting;
   } else {
     cost.sms = sms_of_move(task.via);
   }

@@ -29,10 +29,9 @@ def write_rings(**parameters: Any) -> harpe.Schedule:
     s = s.serialize("mm", "m0").shift("mm.m0", ["pairs"])
     s = s.serialize("mm", "m1").shift("mm.m1", ["pair"])
 
-    # Each rank fetches a block from the neighbour that used it a step before, while it computes
-    # with the one before.
+    # Each rank sends the block that it computes with to the neighbour that uses it a step later.
     for ring, loop in ("pairs", "m0"), ("pair", "m1"):
-        s = s.stage("mm", "a", over=ring, at=loop, how="relay", by="dst")
+        s = s.stage("mm", "a", over=ring, at=loop, how="relay", by="src")
         s = s.pipeline("mm", "a", over=ring, depth=2)
     return s
 

@@ -45,7 +45,7 @@ constexpr const char* kGivenUp =
     "time";
 
 TEST(InterpretLimit, ends_within_a_product_wherever_it_is_over) {
-  const Program program = product(700);  // of 20 tiles and more, each some milliseconds
+  const Program program = product(1400);  // of 80 tiles and more, each some milliseconds
   for (int threads : {1, 3}) {
     for (int left : {0, 1, 3}) {
       int asked = 0;
