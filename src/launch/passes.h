@@ -82,9 +82,9 @@ void reserve_sms(Draft& draft);
 void choose_variants(Draft& draft);
 
 // Elements that a kernel stores for another rank's say by themselves that they are there.
-// Precondition: a flag that one fused store raises, and addends of one kernel alone wait for; they
-// read just what it stores, and nobody else touches it; threads of both kernels move elements, and
-// the reading kernel awaits few bytes so (most_in_data); no other plan uses the memory.
+// Precondition: one fused store raises the flag, and addends of one kernel alone wait for it; they
+// read just what the fused store stores, which nobody else touches; threads of both kernels move
+// elements; the kernel awaits at most `most_in_data` bytes so; no other plan uses the memory.
 // Order: the flag orders each element's store before its addend, and nothing else. Data, rounding:
 // as they are.
 void signal_in_data(Draft& draft);
