@@ -28,6 +28,7 @@ device::WaitContext Signals::context() const {
     return at<std::uint32_t>(words_.address() + static_cast<Address>(index * kSpacing));
   };
   return {.epoch = word(kEpochWord),
+          .ahead = 0,
           .poison = word(kPoisonWord),
           .fault = at<device::FaultRecord>(fault_.address()),
           .limit_ns = limit_ns_,

@@ -27,6 +27,7 @@ constexpr std::array kPasses = {
     Pass{"store_at_home", store_at_home},     Pass{"fuse_maps", fuse_maps},
     Pass{"wait_before", wait_before},         Pass{"reserve_sms", reserve_sms},
     Pass{"choose_variants", choose_variants}, Pass{"signal_in_data", signal_in_data},
+    Pass{"bound_epochs", bound_epochs},
 };
 
 std::string name_of(const Target::Facts& target) {

@@ -38,6 +38,8 @@ class Offers {
   // Whether threads of the kernel's variant store panels of that type, and read addends of it,
   // element by element, and can tell whether an element is there.
   [[nodiscard]] virtual bool moves_by_threads(const Kernel& kernel, DType dtype) = 0;
+  // Whether the kernel's variant can begin and end its rank's execution itself.
+  [[nodiscard]] virtual bool bounds_epochs(const Kernel& kernel) = 0;
 };
 
 // What ranks run on, and the kernels that it offers.
@@ -60,6 +62,7 @@ class Target {
     std::int32_t sms_for_kernels = 0;  // ... and to kernels that make what it waits for
     std::int32_t copy_blocks = 0;      // of fused copies, where the schedule does not say
     std::int64_t most_in_data = 0;     // bytes that a kernel awaits in data
+    std::size_t most_bounds = 0;  // ranks that a kernel which bounds an execution awaits, or tells
     ExchangeRules exchanges;
   };
   [[nodiscard]] virtual const Facts& facts() const = 0;

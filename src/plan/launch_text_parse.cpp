@@ -211,6 +211,10 @@ class LaunchParser {
       HP_REQUIRE_OK(line.expect("epoch"));
       launch.begins_epoch = true;
     }
+    if (line.accept("bounds")) {
+      HP_REQUIRE_OK(line.expect("epoch"));
+      launch.bounds_epoch = true;
+    }
     HP_REQUIRE_OK(parse_raises(line, "ready", launch.ready));
     HP_REQUIRE_OK(parse_optional_signal(line, "all_ready", launch.all_ready));
     HP_REQUIRE_OK(parse_raises(line, "pulled", launch.pulled));

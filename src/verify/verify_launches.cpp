@@ -3,6 +3,7 @@
 #include "verify/coverage.h"
 #include "verify/cuts.h"
 #include "verify/execution.h"
+#include "verify/launch_bounds.h"
 #include "verify/launch_structure.h"
 #include "verify/meaning.h"
 #include "verify/order.h"
@@ -101,6 +102,7 @@ Checked<LaunchCertificate> verify_launches(const Plan& plan, const launch::Launc
   HP_TRY(const verifier::Model model, verifier::Model::make(plan.program, plan.mesh, plan.form));
   HP_REQUIRE_OK(verifier::check_launches(plan, launches, {plan, model}));
   HP_REQUIRE_OK(verifier::check_signals_in_data(launches));
+  HP_REQUIRE_OK(verifier::check_bounds(plan, launches));
   const verifier::AxisCuts cuts = verifier::find_cuts(plan, launches, model);
   if (cuts.empty()) return prove(plan, launches, model, options);
   HP_TRY(const verifier::Model fine,

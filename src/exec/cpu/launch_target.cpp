@@ -38,6 +38,7 @@ class TaskOffers : public launch::Offers {
     return std::nullopt;
   }
   bool moves_by_threads(const launch::Kernel&, DType) override { return false; }
+  bool bounds_epochs(const launch::Kernel&) override { return false; }
 
  private:
   const Plan& plan_;

@@ -30,9 +30,12 @@ HP_DEVICE uint4 look_in_data(const uint4* from) {
 HP_DEVICE bool await_in_data(const WaitContext& context, const FlagWait& wait, const uint4* from,
                              uint4& values) {
   note_awaited(context, wait);
+  constexpr std::uint64_t kEagerNs = 2000;  // in which nothing but the values is looked at
   const std::uint64_t start = global_timer();
   while (is_absent(values)) {
+    values = look_in_data(from);
     const std::uint64_t elapsed = global_timer() - start;
+    if (elapsed <= kEagerNs) continue;
     const WordPair poison = load_relaxed_system_pair(context.poison);
     if (poison.first != 0) return false;
     if (poison.second != 0 || elapsed > context.limit_ns) {
@@ -41,7 +44,6 @@ HP_DEVICE bool await_in_data(const WaitContext& context, const FlagWait& wait, c
       record_fault(context, wait, epoch, epoch - 1, elapsed, state);
       return false;
     }
-    values = look_in_data(from);
   }
   note_seen(context, wait);
   return true;

@@ -11,7 +11,7 @@
 namespace harpe::device {
 
 HP_DEVICE std::uint32_t current_epoch(const WaitContext& context) {
-  return context.epoch == nullptr ? 1 : load_relaxed_system(context.epoch);
+  return context.epoch == nullptr ? 1 : load_relaxed_system(context.epoch) + context.ahead;
 }
 
 HP_DEVICE bool reached(std::uint32_t seen, std::uint32_t target) {

@@ -50,6 +50,7 @@ struct BlockNotes {
 // How a kernel waits and what it does when a wait expires (commir.md D19).
 struct WaitContext {
   const std::uint32_t* epoch;  // monotone, in device memory; null: every epoch is 1
+  std::uint32_t ahead;         // 1: this kernel begins the epoch behind it (Bounds)
   // In device memory, aligned to 8 bytes; 1 once a wait failed: waiters leave. In the word behind
   // it the host tells them to give up, each first saying what it waits for.
   std::uint32_t* poison;

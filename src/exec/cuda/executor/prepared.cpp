@@ -112,8 +112,10 @@ class ProgramMaker {
     HP_TRY(LaunchSpecs specs, bind(source, launch));
     PreparedLaunch prepared{.id = id, .work = {}};
     for (const LaunchSpec& spec : specs) spec->add_fixed(prepared.fixed);
+    if (launch.bounds_epoch) *specs.front()->bounds() = bounds();
     HP_TRY(prepared.work, make_ready(launch, specs, launch.reserved_sms));
     if (!trace) return prepared;
+    if (launch.bounds_epoch) *specs.front()->bounds() = {};  // the trace tells them apart
     for (LaunchSpec& spec : specs) {
       device::WaitContext* const wait = spec->inner_wait();
       if (wait == nullptr) continue;
@@ -125,6 +127,28 @@ class ProgramMaker {
     HP_TRY(prepared.traced_work,
            make_ready(launch, specs, std::max(launch.reserved_sms, kForSignals)));
     return prepared;
+  }
+
+  // What the rank's Entry awaits and its Exit raises.
+  [[nodiscard]] device::Bounds bounds() const {
+    device::Bounds bounds{};
+    bounds.epoch = reinterpret_cast<std::uint32_t*>(prepared_.peers.signals(rank_).epoch());
+    for (const launch::LaunchId id : launches_) {
+      const launch::Launch& launch = launch_of(id);
+      if (launch.begins_epoch) {
+        bounds.task = static_cast<std::uint32_t>(launch.does.front().value);
+        for (const launch::SignalId signal : launch.awaits) {
+          bounds.waits[bounds.wait_count++] =
+              wait_for(prepared_.peers, prepared_.network.get(), prepared_.pages, signal);
+        }
+      }
+      for (const launch::Raise& raise : launch.raises) {
+        if (is_lost(launch, raise)) continue;
+        bounds.targets[bounds.target_count++] =
+            target_of(prepared_.peers, prepared_.pages, raise);
+      }
+    }
+    return bounds;
   }
 
   [[nodiscard]] SignalCells cells_for(const launch::Launch& launch) const {

@@ -139,11 +139,30 @@ Result<Ok, CudaError> RankProgram::order_zeros() const {
 
 Result<Ok, CudaError> RankProgram::order_all(const Pass& pass) const {
   HP_REQUIRE_OK(order_zeros());
+  if (const auto bounding = find_bounding(); bounding && pass.trace == nullptr) {
+    return order_bounding(*bounding, pass);
+  }
   if (pass.trace != nullptr) HP_REQUIRE_OK(pass.trace->begin(origin()));
   for (std::size_t index = 0; index < parts_.launches.size(); ++index) {
     HP_REQUIRE_OK(order(index, pass));
   }
   return join_queues();
+}
+
+std::optional<std::size_t> RankProgram::find_bounding() const {
+  const auto found = std::ranges::find_if(parts_.launches, [&](const PreparedLaunch& prepared) {
+    return launch_of(prepared.id).bounds_epoch;
+  });
+  if (found == parts_.launches.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - parts_.launches.begin());
+}
+
+Result<Ok, CudaError> RankProgram::order_bounding(std::size_t index, const Pass& pass) const {
+  for (std::size_t i = 0; i < parts_.launches.size(); ++i) {
+    const launch::Launch& launch = launch_of(parts_.launches[i].id);
+    if (i == index || is_boundary(launch)) HP_REQUIRE_OK(order_disturbance(place_of(i, pass)));
+  }
+  return parts_.launches[index].work.enqueue(origin().handle());
 }
 
 // A stream that the capture has come to must come back.
@@ -156,16 +175,21 @@ Result<Ok, CudaError> RankProgram::join_queues() const {
   return Ok{};
 }
 
+RankProgram::Place RankProgram::place_of(std::size_t index, const Pass& pass) const {
+  const launch::Launch& launch = launch_of(parts_.launches[index].id);
+  return {.index = index,
+          .launch = &launch,
+          .stream = &streams_.at(queue_of(launch)),
+          .context = parts_.peers->page(rank_).context(
+              pass.limit, static_cast<std::uint32_t>(launch.does.front().value)),
+          .trace = pass.trace};
+}
+
 Result<Ok, CudaError> RankProgram::order(std::size_t index, const Pass& pass) const {
   const LaunchId id = parts_.launches[index].id;
   const launch::Launch& launch = launch_of(id);
-  const Stream& stream = streams_.at(queue_of(launch));
-  const Place place{.index = index,
-                    .launch = &launch,
-                    .stream = &stream,
-                    .context = parts_.peers->page(rank_).context(
-                        pass.limit, static_cast<std::uint32_t>(launch.does.front().value)),
-                    .trace = pass.trace};
+  const Place place = place_of(index, pass);
+  const Stream& stream = *place.stream;
   HP_REQUIRE_OK(order_waits(place));
   const auto begun = begun_.find(id);
   if (begun != begun_.end()) HP_REQUIRE_OK(begun->second.record(stream));
@@ -207,17 +231,22 @@ Result<Ok, CudaError> RankProgram::order_waits(const Place& place) const {
   return is_one_turn(place) ? Result<Ok, CudaError>(Ok{}) : await(launch.awaits, place);
 }
 
-Result<Ok, CudaError> RankProgram::order_work(const Place& place) const {
-  const launch::Launch& launch = *place.launch;
+Result<Ok, CudaError> RankProgram::order_disturbance(const Place& place) const {
   const Stream& stream = *place.stream;
   if (parts_.delay_seed) {
     const std::uint32_t seed =
         *parts_.delay_seed + place.context.task * 64 + static_cast<std::uint32_t>(rank_);
     HP_REQUIRE_OK(parts_.kernels.linger(stream, parts_.peers->signals(rank_), seed, kMostDelayNs));
   }
-  if (parts_.stray_at && std::ranges::count(launch.does, *parts_.stray_at) > 0) {
+  if (parts_.stray_at && std::ranges::count(place.launch->does, *parts_.stray_at) > 0) {
     HP_REQUIRE_OK(parts_.kernels.stray(stream));
   }
+  return Ok{};
+}
+
+Result<Ok, CudaError> RankProgram::order_work(const Place& place) const {
+  const launch::Launch& launch = *place.launch;
+  HP_REQUIRE_OK(order_disturbance(place));
   if (is_boundary(launch)) {
     HP_REQUIRE_OK(stamp(place, Moment::Start));
     return order_turn(place);

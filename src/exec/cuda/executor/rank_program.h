@@ -21,7 +21,7 @@ namespace harpe::cuda {
 // A launch of the launch plan, ready to be ordered.
 struct PreparedLaunch {
   launch::LaunchId id;
-  Launches work;
+  Launches work;  // of one that bounds its epoch: the whole execution
   Launches traced_work{};  // the same as part of a trace, where there is one
   FixedWords fixed{};
 };
@@ -35,7 +35,8 @@ struct PreparedLaunch {
 
 // One rank's launches on its GPU: a stream for every queue, captured into one graph that is
 // replayed as a whole. Entry and Exit stand in the stream of the first kernels, so that these begin
-// while the Entry ends. Nothing is allocated, and the host waits for nothing, between replays.
+// while the Entry ends; where a kernel bounds the epoch it alone is captured, but in a trace. Nothing
+// is allocated, and the host waits for nothing, between replays.
 class RankProgram {
  public:
   struct Parts {
@@ -118,6 +119,12 @@ class RankProgram {
   [[nodiscard]] Result<Ok, CudaError> join_queues() const;
   [[nodiscard]] Result<Ok, CudaError> order(std::size_t index, const Pass& pass) const;
   [[nodiscard]] bool is_boundary(const launch::Launch& launch) const;
+  // The place of the launch that bounds the epoch, where one does.
+  [[nodiscard]] std::optional<std::size_t> find_bounding() const;
+  [[nodiscard]] Result<Ok, CudaError> order_bounding(std::size_t index, const Pass& pass) const;
+  [[nodiscard]] Place place_of(std::size_t index, const Pass& pass) const;
+  // What tests have a rank do before a launch.
+  [[nodiscard]] Result<Ok, CudaError> order_disturbance(const Place& place) const;
   // Whose stream boundaries stand in: that of the first kernels, where the Entry's has no others.
   [[nodiscard]] QueueId queue_of_boundaries() const;
   // Whose stream the launch is ordered in.

@@ -41,6 +41,12 @@ bool moves_by_threads(const launch::Kernel& kernel, DType dtype) {
   });
 }
 
+bool bounds_epochs(const launch::Kernel& kernel) {
+  return std::ranges::any_of(families(), [&](const KernelFamily& family) {
+    return family.bounds_epochs != nullptr && family.bounds_epochs(kernel);
+  });
+}
+
 std::vector<KernelVariant> shipped_variants() {
   std::vector<KernelVariant> all;
   const auto add = [&](const std::vector<KernelVariant>& variants) {

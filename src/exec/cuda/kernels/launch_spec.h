@@ -10,10 +10,10 @@
 #include <utility>
 #include <vector>
 
-#include "exec/cuda/device/wait_args.h"
 #include "exec/cuda/kernels/fixed_words.h"
 #include "exec/cuda/kernels/strided_array.h"
 #include "exec/cuda/kernels/touched.h"
+#include "exec/cuda/signals/device/signal_args.h"
 #include "support/diag.h"
 
 namespace harpe::cuda {
@@ -70,6 +70,8 @@ class KernelLaunch {
   [[nodiscard]] virtual bool can_be_joined(bool /*takes_copies*/) const { return true; }
   // What it waits with, where it waits inside; else null.
   [[nodiscard]] virtual device::WaitContext* inner_wait() { return nullptr; }
+  // What it does at both ends of an execution; null where it can do nothing there.
+  [[nodiscard]] virtual device::Bounds* bounds() { return nullptr; }
   // Its addresses that are not arguments.
   virtual void add_fixed(FixedWords& /*fixed*/) const {}
   // Stores a state in 16 bits; false where it does not make it, or goes on with it.

@@ -28,6 +28,7 @@ struct KernelFamily {
   std::vector<KernelVariant> (*variants)();
   // As below; null: of none.
   bool (*moves_by_threads)(const launch::Kernel&, DType) = nullptr;
+  bool (*bounds_epochs)(const launch::Kernel&) = nullptr;
 };
 
 // What an action becomes by the first family that takes it, in order; pure. Addresses of the action
@@ -37,7 +38,8 @@ struct KernelFamily {
 [[nodiscard]] Checked<LaunchSpecs> plan_launches(const LaunchChoice& choice,
                                                  const actions::Action& action);
 
-// As launch::Offers::moves_by_threads, of a kernel of any family.
+// As launch::Offers has them, of a kernel of any family.
 [[nodiscard]] bool moves_by_threads(const launch::Kernel& kernel, DType dtype);
+[[nodiscard]] bool bounds_epochs(const launch::Kernel& kernel);
 
 }  // namespace harpe::cuda

@@ -25,6 +25,7 @@ Checked<SignalPage> SignalPage::create(const Device& device, std::int32_t flags,
 
 device::WaitContext SignalPage::context(std::chrono::nanoseconds limit, std::uint32_t task) const {
   return {.epoch = reinterpret_cast<const std::uint32_t*>(addresses_.epoch()),
+          .ahead = 0,
           .poison = reinterpret_cast<std::uint32_t*>(addresses_.poison()),
           .fault = reinterpret_cast<device::FaultRecord*>(record_.address()),
           .limit_ns = static_cast<std::uint64_t>(limit.count()),

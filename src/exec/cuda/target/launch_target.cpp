@@ -1,6 +1,7 @@
 #include "exec/cuda/target/launch_target.h"
 
 #include "exec/cuda/device/copy_args.h"
+#include "exec/cuda/signals/device/signal_args.h"
 #include "exec/cuda/signals/reserved_sms.h"
 #include "exec/cuda/target/check_tasks.h"
 #include "exec/cuda/target/spec_offers.h"
@@ -42,6 +43,7 @@ LaunchTarget::LaunchTarget(const DescribedTarget& target)
              .sms_for_kernels = kForKernels,
              .copy_blocks = kCopyBlocks,
              .most_in_data = kMostInData,
+             .most_bounds = device::kMostBounds,
              .exchanges = {.engine = engine_of(target.collectives),
                            .least_gathered = kLeastGathered,
                            .least_rounded = kLeastRounded}} {}

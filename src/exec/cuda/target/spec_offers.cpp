@@ -198,6 +198,8 @@ bool SpecOffers::moves_by_threads(const Kernel& kernel, DType dtype) {
   return cuda::moves_by_threads(kernel, dtype);
 }
 
+bool SpecOffers::bounds_epochs(const Kernel& kernel) { return cuda::bounds_epochs(kernel); }
+
 std::optional<std::string> SpecOffers::choose_made_up(const Launch& launch, const Kernel& kernel) {
   const bool waits = std::ranges::any_of(
       kernel.arrivals, [](const launch::Arrival& arrival) { return arrival.when.has_value(); });

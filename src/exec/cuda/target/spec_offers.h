@@ -27,6 +27,7 @@ class SpecOffers : public launch::Offers {
   std::optional<std::string> choose(const launch::Launch& launch,
                                     const launch::Kernel& kernel) override;
   bool moves_by_threads(const launch::Kernel& kernel, DType dtype) override;
+  bool bounds_epochs(const launch::Kernel& kernel) override;
 
  private:
   // A kernel of a task alone, but for what its panels are stored in.

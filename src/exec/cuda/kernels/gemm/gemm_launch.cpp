@@ -118,6 +118,8 @@ class GemmLaunch : public LaunchOf<GemmSpec> {
     return waits ? &spec.wait : nullptr;
   }
 
+  device::Bounds* bounds() override { return &spec.bounds; }
+
   void add_fixed(FixedWords& fixed) const override {
     fixed.add_table(std::as_bytes(std::span(spec.copies)));
     if (!fit_in_arguments(spec)) add_panels(spec, fixed.words);
@@ -173,6 +175,8 @@ class CublasLtLaunch final : public GemmLaunch {
   Checked<Ok> check(int /*multiprocessors*/) const override { return Ok{}; }
   std::string choose(int /*multiprocessors*/) const override { return ""; }
   bool has_variant(std::string_view /*variant*/) const override { return true; }
+
+  device::Bounds* bounds() override { return nullptr; }
 
   bool can_be_joined(bool takes_copies) const override {
     const GemmPanelSpec& panel = spec.panels.front();

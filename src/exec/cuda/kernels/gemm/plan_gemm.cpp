@@ -111,15 +111,20 @@ Checked<std::optional<LaunchSpecs>> plan_gemms(const LaunchChoice& choice,
   return fast;
 }
 
+bool is_for_few_rows(const launch::Kernel& kernel) {
+  return kernel.name == "gemm_sm90" && is_of_few_rows(kernel.variant);
+}
+
 }  // namespace
 
 KernelFamily gemm_family() {
   return {.plan = plan_gemms,
           .variants = gemm_variants,
-          .moves_by_threads = [](const launch::Kernel& kernel, DType dtype) {
-            return kernel.name == "gemm_sm90" && size_in_bytes(dtype) == 2 &&
-                   is_of_few_rows(kernel.variant);
-          }};
+          .moves_by_threads =
+              [](const launch::Kernel& kernel, DType dtype) {
+                return size_in_bytes(dtype) == 2 && is_for_few_rows(kernel);
+              },
+          .bounds_epochs = is_for_few_rows};
 }
 
 }  // namespace harpe::cuda

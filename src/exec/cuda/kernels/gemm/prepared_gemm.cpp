@@ -232,6 +232,21 @@ Checked<Ok> place_copies(const Device& device, const GemmSpec& spec, GemmArgs& a
   return Ok{};
 }
 
+// A counter of consumers and copying blocks that are done with the execution, zero before and after.
+Checked<Ok> place_bounds(const Device& device, const GemmSpec& spec, const GemmConfig& config,
+                         int grid, GemmArgs& args, GemmMemory& memory) {
+  args.bounds = spec.bounds;
+  if (spec.bounds.epoch == nullptr) return Ok{};
+  HP_CHECK(config.few_rows, "launch plans have other kernels stand between executions");
+  HP_TRY(memory.ended, DeviceMemory::zeros(device, 1));
+  args.bounds.done = reinterpret_cast<std::uint32_t*>(memory.ended->address());
+  args.bounds.arrivals = static_cast<std::uint32_t>(
+      (grid - spec.copy_blocks) * config.consumers() + spec.copy_blocks);
+  args.wait.ahead = 1;
+  args.waits += spec.bounds.wait_count;
+  return Ok{};
+}
+
 }  // namespace
 
 static_assert(std::size(GemmArgs{}.map_rows) == GemmConfig::kMostMaps);
@@ -280,6 +295,7 @@ Checked<PreparedGemm> PreparedGemm::make(KernelLibrary& library, const GemmSpec&
   const int clusters = config.few_rows ? units : (at_once - spec.copy_blocks) / config.cluster;
   const int cluster = config.few_rows ? choice.stream_blocks : config.cluster;
   const int grid = std::min(units, clusters) * cluster + spec.copy_blocks;
+  HP_REQUIRE_OK(place_bounds(device, spec, config, grid, args, gemm.memory_));
   gemm.shape_ = {.grid = {static_cast<std::uint32_t>(grid), 1, 1},
                  .cluster = {static_cast<std::uint32_t>(cluster), 1, 1},
                  .begins_early = true};

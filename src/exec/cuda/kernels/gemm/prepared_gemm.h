@@ -19,6 +19,7 @@ struct GemmMemory {
   std::optional<DeviceMemory> jobs;
   std::optional<DeviceMemory> identity;
   std::optional<DeviceMemory> fused_stores;
+  std::optional<DeviceMemory> ended;
 };
 
 // A product with everything it needs on the GPU: kernel, tables, memory for cut tiles. Launches

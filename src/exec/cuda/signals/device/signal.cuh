@@ -7,26 +7,26 @@
 // done before them in the stream is done, and what follows sees what they acquired.
 namespace harpe::device {
 
-// Releases what this thread did, and what it saw done, to who acquires the signal: the fence is the
-// release, and what is stored behind it needs none of its own.
-HP_DEVICE void raise_signal(const RaiseTarget& target, const std::uint32_t* epoch) {
-  fence_system();
+// Requires: a fence of the system stands before, with which this releases what the thread did, and
+// what it saw done, to who acquires the signal.
+HP_DEVICE void set_signal(const RaiseTarget& target, std::uint32_t epoch) {
   if (target.added != 0) {
     add_relaxed_system(target.word, target.added);
   } else {
-    store_relaxed_system(target.word, load_relaxed_system(epoch));
+    store_relaxed_system(target.word, epoch);
   }
 }
 
 // After stores of this thread's block were completed: counts them, and with the last of so many
 // raises the signal, after all blocks' stores. `done` is zero before and after.
 HP_DEVICE void count_stored(std::uint32_t* done, std::uint32_t arrivals, const RaiseTarget& target,
-                            const std::uint32_t* epoch) {
+                            const WaitContext& context) {
   fence_system();
-  // Between fences, this one and the one that raising begins with, counting need not order.
+  // Between fences, this one and the next, counting need not order.
   if (add_relaxed_gpu(done, 1) + 1 != arrivals) return;
   *done = 0;
-  raise_signal(target, epoch);
+  fence_system();
+  set_signal(target, current_epoch(context));
 }
 
 // Who waits for the signal need not any more.
@@ -42,7 +42,43 @@ HP_DEVICE void raise_signals(const RaiseArgs& args) {
   if (load_relaxed_system(args.poison) != 0) {
     poison_peer(args.targets[lane]);
   } else {
-    raise_signal(args.targets[lane], args.epoch);
+    fence_system();
+    set_signal(args.targets[lane], load_relaxed_system(args.epoch));
+  }
+}
+
+// A warp, lanes of which wait; false where a wait failed. What was released before may be used by
+// who is told by these lanes.
+HP_DEVICE bool await_bounds(const WaitContext& context, const Bounds& bounds) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  bool is_there = true;
+  if (lane < bounds.wait_count) {
+    const FlagWait& wait = bounds.waits[lane];
+    WaitContext of_entry = context;
+    of_entry.task = bounds.task;
+    is_there = poll_flag(of_entry, wait, load_relaxed_system(bounds.epoch) * wait.arrivals);
+  }
+  return __all_sync(0xffffffff, is_there);
+}
+
+// One of so many threads that say so, behind all that its share of the kernel does: with the last
+// one the execution ends. The host learns then that the rank was poisoned, and so do those that
+// wait for it.
+HP_DEVICE void end_bounds(const WaitContext& context, const Bounds& bounds) {
+  fence_gpu();
+  if (add_relaxed_gpu(bounds.done, 1) + 1 != bounds.arrivals) return;
+  *bounds.done = 0;
+  fence_system();
+  const std::uint32_t epoch = load_relaxed_system(bounds.epoch) + 1;
+  store_relaxed_system(bounds.epoch, epoch);
+  const bool is_poisoned = load_relaxed_system(context.poison) != 0;
+  if (is_poisoned) store_release_system(&context.fault->is_stopped, 1);
+  for (int i = 0; i < bounds.target_count; ++i) {
+    if (is_poisoned) {
+      poison_peer(bounds.targets[i]);
+    } else {
+      set_signal(bounds.targets[i], epoch);
+    }
   }
 }
 

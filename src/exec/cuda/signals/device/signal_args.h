@@ -34,6 +34,24 @@ struct SignalWait {
   std::uint32_t no_gap = 0;
 };
 
+// At most so many ranks are awaited, and as many are told, by a kernel that bounds an execution.
+inline constexpr int kMostBounds = 8;
+
+// What a kernel does that is all of an execution on its rank, in place of those that stand between
+// two executions: before it stores it waits for what others raised in the epoch before, and behind
+// its last store it ends its own epoch and raises signals. `done` counts those of its threads that
+// say so, up to `arrivals`; it is zero before and after.
+struct Bounds {
+  std::uint32_t* epoch;  // of the rank; null: other kernels stand between executions
+  std::uint32_t* done;
+  std::uint32_t arrivals;
+  std::uint32_t task;  // what a fault calls the wait
+  std::int32_t wait_count;
+  std::int32_t target_count;
+  FlagWait waits[kMostBounds];
+  RaiseTarget targets[kMostBounds];
+};
+
 // Tests: how long a stream rests depends on these and on the epoch.
 struct LingerArgs {
   const std::uint32_t* epoch;

@@ -39,7 +39,7 @@ class DecodeOutbox {
     const bool has_heads =
         first < (index + 1) * exchange_.heads && first + results_.group > index * exchange_.heads;
     if (!has_heads || result.arrivals == 0) return;
-    count_stored(result.done, result.arrivals, result.raise, exchange_.wait.epoch);
+    count_stored(result.done, result.arrivals, result.raise, exchange_.wait);
   }
 
   // Adds up the heads that stay of `count` pairs from `first` on, which this block has ended. By

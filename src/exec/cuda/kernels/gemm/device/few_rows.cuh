@@ -133,6 +133,10 @@ HP_DEVICE void multiply_stream(const GemmArgs& args, const FewRowsShared<kConfig
   }
   exchange.await_taken();  // others may read what is staged here
   if (args.has_addends != 0) store_with_addends<kConfig>(args, shared, all, consumer);
+  if (args.bounds.epoch != nullptr) {
+    sync_threads(1 + consumer, 128);
+    if (threadIdx.x % 128 == 0) end_bounds(args.wait, args.bounds);
+  }
   if (threadIdx.x % 128 == 0) note_end(args.wait);
 }
 
@@ -152,6 +156,7 @@ HP_DEVICE void init_barriers(const GemmArgs& args, const FewRowsShared<kConfig>&
     init_barrier(&control.staged[consumer], kWarps * shares);
     init_barrier(&control.taken[consumer], kWarps * shares);
   }
+  init_barrier(&control.begun, 1);
   fence_barrier_init();
   control.poisoned = 0;
 }
@@ -182,9 +187,9 @@ HP_DEVICE void note_panels(const GemmArgs& args, const FewRowsShared<kConfig>& s
   }
 }
 
-// A block that copies, one thread: stages are its ring.
+// One thread: stages are its ring.
 template <GemmConfig kConfig>
-HP_DEVICE void copy_beside_rows(const GemmArgs& args, const FewRowsShared<kConfig>& shared) {
+HP_DEVICE void run_copies_beside_rows(const GemmArgs& args, const FewRowsShared<kConfig>& shared) {
   static_assert(GemmConfig::kBarrierBytes + kCopySlots * kCopyGranule <= kConfig.shared_bytes());
   static_assert(kCopySlots * sizeof(Barrier) <= GemmConfig::kBarrierBytes);
   auto* const filled = reinterpret_cast<Barrier*>(shared.base);
@@ -193,7 +198,29 @@ HP_DEVICE void copy_beside_rows(const GemmArgs& args, const FewRowsShared<kConfi
   Waiter waiter(args.wait);
   run_copies(args.copies, args.copy_count, static_cast<int>(blockIdx.x), args.copy_blocks, waiter,
              shared.a(0), filled);
+}
+
+// The first warp of a block that copies.
+template <GemmConfig kConfig>
+HP_DEVICE void copy_beside_rows(const GemmArgs& args, const FewRowsShared<kConfig>& shared) {
+  await_kernel_before();
+  const bool is_bounded = args.bounds.epoch != nullptr;
+  const bool may_store = !is_bounded || await_bounds(args.wait, args.bounds);
+  if (!elected()) return;
+  note_begin(args.wait, true);
+  if (may_store) run_copies_beside_rows<kConfig>(args, shared);
+  if (is_bounded) end_bounds(args.wait, args.bounds);
   note_end(args.wait);
+}
+
+// Warp 3: lets the others store once this execution may write where others read in the one before.
+template <GemmConfig kConfig>
+HP_DEVICE void await_beginning(const GemmArgs& args, const FewRowsShared<kConfig>& shared) {
+  auto& control = shared.control();
+  await_kernel_before();
+  if (!await_bounds(args.wait, args.bounds)) mark_poisoned(control.poisoned);
+  __syncwarp();
+  if (elected()) arrive(&control.begun);
 }
 
 // A warp of the first warpgroup. B is what no kernel of the execution writes, or waits as all does
@@ -201,6 +228,7 @@ HP_DEVICE void copy_beside_rows(const GemmArgs& args, const FewRowsShared<kConfi
 template <GemmConfig kConfig>
 HP_DEVICE void bring_operands(const GemmArgs& args, const FewRowsShared<kConfig>& shared,
                               const StreamWalk& walk, int warp) {
+  if (warp == 3 && args.bounds.epoch != nullptr) await_beginning<kConfig>(args, shared);
   if (warp > 1) return;
   if (warp == 0) {
     if (args.b_is_fixed == 0) await_kernel_before();
@@ -225,11 +253,7 @@ HP_DEVICE void gemm_of_few_rows(const GemmArgs& args, char* memory) {
   const FewRowsShared<kConfig> shared{memory};
   const int warp = __shfl_sync(0xffffffff, static_cast<int>(threadIdx.x) / 32, 0);
   if (static_cast<int>(blockIdx.x) < args.copy_blocks) {
-    await_kernel_before();
-    if (warp == 0 && elected()) {
-      note_begin(args.wait, true);
-      copy_beside_rows<kConfig>(args, shared);
-    }
+    if (warp == 0) copy_beside_rows<kConfig>(args, shared);
     return;
   }
   const auto shares = static_cast<int>(blocks_of_cluster());

@@ -274,6 +274,7 @@ HP_DEVICE void finish_columns(const GemmArgs& args, const FewRowsShared<kConfig>
                               const StreamWalk& walk, int consumer,
                               const float (&sums)[kConfig.tile_m / 2],
                               Exchange<kConfig>& exchange) {
+  if (args.bounds.epoch != nullptr) wait_barrier(&shared.control().begun, 0);
   const bool skip = join_rows<kConfig>(args, shared, walk, consumer, sums, exchange);
   const std::uint32_t awaited = shared.control().awaited;
   if (awaited == 0 || !walk.is_owner()) return;

@@ -185,7 +185,7 @@ HP_DEVICE void stage_boxes(const GemmArgs& args, const GemmShared<kConfig>& shar
 HP_DEVICE void publish_block(const GemmArgs& args, const GemmPanel& panel) {
   if (panel.arrivals == 0) return publish(panel.done);
   fence_proxy_async();
-  count_stored(panel.done, panel.arrivals, panel.raise, args.wait.epoch);
+  count_stored(panel.done, panel.arrivals, panel.raise, args.wait);
 }
 
 // Nothing of a poisoned kernel's is stored: who waits for the panel learns it.

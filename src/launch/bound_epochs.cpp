@@ -1,0 +1,97 @@
+#include <algorithm>
+#include <vector>
+
+#include "launch/passes.h"
+
+namespace harpe::launch {
+namespace {
+
+// What one rank launches.
+class Rank {
+ public:
+  Rank(Draft& draft, RankId rank) : draft_(draft) {
+    for (Step& step : draft.steps) {
+      if (step.is_joined || step.launch.rank != rank) continue;
+      Launch& launch = step.launch;
+      if (launch.begins_epoch) {
+        entry_ = &launch;
+      } else if (draft.task(launch.does.front()).kind == TaskKind::Exit) {
+        exit_ = &launch;
+      } else if (is_only_kernel(launch) && kernel_ == nullptr) {
+        kernel_ = &launch;
+      } else if (does_something(launch)) {
+        ++others_;
+      }
+    }
+  }
+
+  void bound() {
+    if (kernel_ == nullptr || !draft_.offers.bounds_epochs(kernel_->kernels.front())) return;
+    const TaskId task = kernel_->does.front();
+    if (draft_.target.shares_gpus) return draft_.refuse(task, Reason::SharedGpus);
+    if (others_ > 0) return draft_.refuse(task, Reason::OtherLaunches, others_);
+    if (!has_plain_bounds()) {
+      return draft_.refuse(task, Reason::OtherBounds, std::ssize(entry_->awaits),
+                           std::ssize(exit_->raises));
+    }
+    if (!reads_late()) return draft_.refuse(task, Reason::ReadsEarly);
+    kernel_->bounds_epoch = true;
+    draft_.applied(task);
+  }
+
+ private:
+  static bool has_signals(const Launch& launch) {
+    return !launch.awaits.empty() || !launch.begun.empty() || !launch.ready.empty() ||
+           launch.all_ready || !launch.pulled.empty() || launch.all_pulled ||
+           !launch.raises.empty();
+  }
+  static bool does_something(const Launch& launch) {
+    return !launch.kernels.empty() || has_signals(launch);
+  }
+  static bool is_only_kernel(const Launch& launch) {
+    return launch.kernels.size() == 1 && !has_signals(launch) && !launch.lands;
+  }
+
+  // The Entry waits, and the Exit raises flags of ranks of this node, a few.
+  [[nodiscard]] bool has_plain_bounds() const {
+    const auto is_flag = [&](SignalId id) {
+      const Signal& signal = draft_.out.signals[id.index()];
+      return !signal.is_posted && !signal.is_in_data;
+    };
+    return entry_->raises.empty() && exit_->awaits.empty() &&
+           entry_->awaits.size() <= draft_.target.most_bounds &&
+           exit_->raises.size() <= draft_.target.most_bounds &&
+           std::ranges::all_of(entry_->awaits, is_flag) &&
+           std::ranges::all_of(exit_->raises, is_flag, &Raise::signal);
+  }
+
+  // What it reads before the Entry's waits are over no task writes.
+  [[nodiscard]] bool reads_late() const {
+    const auto is_input = [&](const Place& place) {
+      return place.alloc.index() < draft_.plan.allocs.size() &&
+             draft_.plan.allocs[place.alloc.index()].rank == kernel_->rank &&
+             draft_.writers[place.alloc.index()].empty();
+    };
+    // Of an arrival that is awaited the rows of A come by its signal, those of B do not.
+    const Kernel& kernel = kernel_->kernels.front();
+    return std::ranges::all_of(kernel.arrivals, [&](const Arrival& arrival) {
+      return is_input(arrival.reads.back()) &&
+             (arrival.when || std::ranges::all_of(arrival.reads, is_input));
+    });
+  }
+
+  Draft& draft_;
+  Launch* entry_ = nullptr;
+  Launch* exit_ = nullptr;
+  Launch* kernel_ = nullptr;
+  int others_ = 0;
+};
+
+}  // namespace
+
+void bound_epochs(Draft& draft) {
+  if (draft.target.most_bounds == 0) return;
+  for (int rank = 0; rank < draft.plan.mesh.ranks(); ++rank) Rank(draft, RankId(rank)).bound();
+}
+
+}  // namespace harpe::launch
