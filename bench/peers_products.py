@@ -39,12 +39,12 @@ class Reduced:
     def __init__(self, here, parameters, scattered):
         sizes = sizes_of(parameters, "m", "n", "k")
         depth = part_of(sizes["k"], here, "k")
-        rows = part_of(sizes["m"], here, "m")
+        rows = part_of(sizes["m"], here, "m") if scattered else sizes["m"]
         a = draw(here, sizes["dtype"], 1, sizes["m"], sizes["k"])
         b = draw(here, sizes["dtype"], 2, sizes["k"], sizes["n"])
         mine = slice(here.rank * depth, (here.rank + 1) * depth)
         self.a, self.b = a[:, mine].contiguous(), b[mine].contiguous()
-        self.out_rows = rows if scattered else sizes["m"]
+        self.out_rows = rows
         self.rows = sampled_rows(self.out_rows, here)
         first = here.rank * rows if scattered else 0
         self.wanted = widen(a[first + self.rows]) @ widen(b)

@@ -42,9 +42,9 @@ class BoundsCheck {
 
  private:
   [[nodiscard]] Diag refuse(const std::string& problem) const {
-    return make_diag(DiagCode::V740, {{"launch", id_},
-                                      {"rank", launches_.launches[id_].rank.value},
-                                      {"problem", problem}});
+    return make_diag(
+        DiagCode::V740,
+        {{"launch", id_}, {"rank", launches_.launches[id_].rank.value}, {"problem", problem}});
   }
 
   [[nodiscard]] bool is_boundary(const Launch& launch, TaskKind kind) const {

@@ -170,17 +170,19 @@ class CudaExecutor final : public Executor, public TakesTurns {
   // A rank's executions as one graph.
   [[nodiscard]] Checked<cuda::Graph> chain_of(const Turns& turns, std::size_t at,
                                               std::int64_t count) const {
-    std::vector<cuda::CapturedGraph> links;
+    std::vector<std::optional<cuda::CapturedGraph>> links(turns.size());
     const cuda::CurrentDevice current(programs_[at].device());
-    for (const CudaExecutor* const each : turns) {
-      HP_TRY(cuda::CapturedGraph link, each->programs_[at].capture_apart(wait_limit_));
-      links.push_back(std::move(link));
+    for (std::size_t i = 0; i < turns.size(); ++i) {
+      const RankProgram& program = turns[i]->programs_[at];
+      if (program.is_one_kernel()) continue;
+      HP_TRY(links[i], program.capture_apart(wait_limit_));
     }
     const cuda::Stream& origin = programs_[at].origin();
     HP_TRY(cuda::GraphCapture capture, cuda::GraphCapture::begin(programs_[at].device(), origin));
     for (std::int64_t i = 0; i < count; ++i) {
-      const auto& link = links[static_cast<std::size_t>(i) % links.size()];
-      const Result<Ok, CudaError> added = link.add_to_capture(origin.handle());
+      const auto turn = static_cast<std::size_t>(i) % turns.size();
+      const Result<Ok, CudaError> added = links[turn] ? links[turn]->add_to_capture(origin.handle())
+                                                      : turns[turn]->programs_[at].replay(origin);
       if (!added.ok()) return to_diag(added.error());
     }
     return capture.end();

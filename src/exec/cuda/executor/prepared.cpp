@@ -144,8 +144,7 @@ class ProgramMaker {
       }
       for (const launch::Raise& raise : launch.raises) {
         if (is_lost(launch, raise)) continue;
-        bounds.targets[bounds.target_count++] =
-            target_of(prepared_.peers, prepared_.pages, raise);
+        bounds.targets[bounds.target_count++] = target_of(prepared_.peers, prepared_.pages, raise);
       }
     }
     return bounds;

@@ -149,6 +149,16 @@ Result<Ok, CudaError> RankProgram::order_all(const Pass& pass) const {
   return join_queues();
 }
 
+bool RankProgram::is_one_kernel() const {
+  const bool is_disturbed = parts_.delay_seed || parts_.stray_at;
+  return find_bounding() && !parts_.zero_first && !is_disturbed;
+}
+
+Result<Ok, CudaError> RankProgram::replay(const Stream& stream) const {
+  if (is_one_kernel()) return parts_.launches[*find_bounding()].work.enqueue(stream.handle());
+  return graph_->launch(stream);
+}
+
 std::optional<std::size_t> RankProgram::find_bounding() const {
   const auto found = std::ranges::find_if(parts_.launches, [&](const PreparedLaunch& prepared) {
     return launch_of(prepared.id).bounds_epoch;

@@ -21,7 +21,7 @@ namespace harpe::cuda {
 // A launch of the launch plan, ready to be ordered.
 struct PreparedLaunch {
   launch::LaunchId id;
-  Launches work;  // of one that bounds its epoch: the whole execution
+  Launches work;           // of one that bounds its epoch: the whole execution
   Launches traced_work{};  // the same as part of a trace, where there is one
   FixedWords fixed{};
 };
@@ -35,8 +35,8 @@ struct PreparedLaunch {
 
 // One rank's launches on its GPU: a stream for every queue, captured into one graph that is
 // replayed as a whole. Entry and Exit stand in the stream of the first kernels, so that these begin
-// while the Entry ends; where a kernel bounds the epoch it alone is captured, but in a trace. Nothing
-// is allocated, and the host waits for nothing, between replays.
+// while the Entry ends; where a kernel bounds the epoch it alone is captured, but in a trace.
+// Nothing is allocated, and the host waits for nothing, between replays.
 class RankProgram {
  public:
   struct Parts {
@@ -73,10 +73,11 @@ class RankProgram {
   // streams: work behind each other in one waits where it need not. Nothing is captured or replayed
   // here behind this.
   void free_streams();
+  // Whether an execution is one kernel, which can follow the one before while that ends: it is
+  // ordered by itself, also where others capture.
+  [[nodiscard]] bool is_one_kernel() const;
   // Requires: captured; the GPU is current for the calling thread.
-  [[nodiscard]] Result<Ok, CudaError> replay(const Stream& stream) const {
-    return graph_->launch(stream);
-  }
+  [[nodiscard]] Result<Ok, CudaError> replay(const Stream& stream) const;
   // The same in its own stream. Requires: there is a trace.
   [[nodiscard]] Result<Ok, CudaError> replay_traced() const { return traced_->launch(origin()); }
 

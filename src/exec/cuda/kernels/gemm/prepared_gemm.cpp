@@ -23,7 +23,8 @@ using device::GemmPiece;
 struct Tables {
   std::vector<GemmPanel> panels;
   std::vector<GemmPiece> pieces;
-  int waits = 0;  // pieces with a flag
+  int waits = 0;         // pieces with a flag
+  int addend_flags = 0;  // of them addends that are not in data
 };
 
 // Rows of A that are loaded at once.
@@ -120,7 +121,10 @@ Checked<Ok> add_panel(const DriverApi& driver, const GemmSpec& spec, const GemmP
       to.a_bytes = config.a_bytes();
       panel.k_blocks += to.k_count / GemmConfig::kTileK;
     }
-    if (to.ready.flag != nullptr) ++tables.waits;
+    if (to.ready.flag != nullptr) {
+      ++tables.waits;
+      if (to.is_in_data == 0) ++tables.addend_flags;
+    }
     tables.pieces.push_back(to);
   }
   tables.panels.push_back(panel);
@@ -145,6 +149,7 @@ Checked<Ok> place_tables(const Device& device, const GemmSpec& spec, const Table
   args.row_panels = row_panels(spec);
   args.has_addends = has_addends(spec) ? 1 : 0;
   args.waits = tables.waits;
+  args.addend_flags = tables.addend_flags;
   if (fit_in_arguments(spec)) {
     std::ranges::copy(tables.panels, args.few_panels);
     std::ranges::copy(tables.pieces, args.few_pieces);
@@ -232,7 +237,8 @@ Checked<Ok> place_copies(const Device& device, const GemmSpec& spec, GemmArgs& a
   return Ok{};
 }
 
-// A counter of consumers and copying blocks that are done with the execution, zero before and after.
+// A counter of consumers and copying blocks that are done with the execution, zero before and
+// after.
 Checked<Ok> place_bounds(const Device& device, const GemmSpec& spec, const GemmConfig& config,
                          int grid, GemmArgs& args, GemmMemory& memory) {
   args.bounds = spec.bounds;
@@ -240,8 +246,8 @@ Checked<Ok> place_bounds(const Device& device, const GemmSpec& spec, const GemmC
   HP_CHECK(config.few_rows, "launch plans have other kernels stand between executions");
   HP_TRY(memory.ended, DeviceMemory::zeros(device, 1));
   args.bounds.done = reinterpret_cast<std::uint32_t*>(memory.ended->address());
-  args.bounds.arrivals = static_cast<std::uint32_t>(
-      (grid - spec.copy_blocks) * config.consumers() + spec.copy_blocks);
+  args.bounds.arrivals =
+      static_cast<std::uint32_t>((grid - spec.copy_blocks) * config.consumers() + spec.copy_blocks);
   args.wait.ahead = 1;
   args.waits += spec.bounds.wait_count;
   return Ok{};

@@ -65,12 +65,12 @@ HP_DEVICE bool await_bounds(const WaitContext& context, const Bounds& bounds) {
 // one the execution ends. The host learns then that the rank was poisoned, and so do those that
 // wait for it.
 HP_DEVICE void end_bounds(const WaitContext& context, const Bounds& bounds) {
+  const std::uint32_t epoch = load_relaxed_system(bounds.epoch) + 1;
   fence_gpu();
   if (add_relaxed_gpu(bounds.done, 1) + 1 != bounds.arrivals) return;
   *bounds.done = 0;
-  fence_system();
-  const std::uint32_t epoch = load_relaxed_system(bounds.epoch) + 1;
   store_relaxed_system(bounds.epoch, epoch);
+  fence_system();
   const bool is_poisoned = load_relaxed_system(context.poison) != 0;
   if (is_poisoned) store_release_system(&context.fault->is_stopped, 1);
   for (int i = 0; i < bounds.target_count; ++i) {

@@ -9,8 +9,8 @@
 // C = A B for so few rows of A (up to 128 of all panels) that reading B decides: a tile has all
 // rows, columns of B are the rows of the tensor cores' products, and blocks stream through equal
 // shares of B (few_rows_order.h). Of a block's first warpgroup warp 0 loads B, as far ahead as
-// stages are free, and warp 1 the rows of A, once they have arrived, a lane for each panel; each of
-// the others multiplies 64 columns.
+// stages are free, and the others the rows of A, once they have arrived, a lane for each panel;
+// each of the other warpgroups multiplies 64 columns.
 namespace harpe::device {
 
 // Warp 0, one thread.
@@ -39,18 +39,26 @@ HP_DEVICE void load_weights(const GemmArgs& args, const FewRowsShared<kConfig>& 
   }
 }
 
-// Warp 1, a lane of each panel.
+// Warps 1 to 3 share the panels out, a lane for each: lanes of one warp would load one after the
+// other.
 template <GemmConfig kConfig>
 HP_DEVICE void load_rows(const GemmArgs& args, const FewRowsShared<kConfig>& shared,
-                         StreamWalk walk) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  if (lane >= args.row_panels) return;
+                         StreamWalk walk, int warp) {
+  constexpr int kWarps = 3;
+  const int own = static_cast<int>(threadIdx.x) % 32 * kWarps + warp - 1;  // panel
+  if (own >= args.row_panels) return;
   auto& control = shared.control();
   int first_row = 0;  // of the tile
-  for (int i = 0; i < lane; ++i) first_row += rows_in_tile(panel_of(args, i));
+  for (int i = 0; i < own; ++i) first_row += rows_in_tile(panel_of(args, i));
   constexpr int kRowBytes = GemmConfig::kTileK * 2;
-  const auto bytes = static_cast<std::uint32_t>(rows_in_tile(panel_of(args, lane)) * kRowBytes);
-  const int first_piece = panel_of(args, lane).first_piece;
+  const auto bytes = static_cast<std::uint32_t>(rows_in_tile(panel_of(args, own)) * kRowBytes);
+  const int first_piece = panel_of(args, own).first_piece;
+  prefetch_map(&piece_of(args, first_piece).map);
+  await_kernel_before();
+  if (own == 0) {
+    note_begin(args.wait, false);
+    if (args.waits == 0) let_next_kernel_begin();
+  }
   Waiter waiter(args.wait);
   Ring<kConfig.stages> ring;
   for (; walk.valid(); walk.next()) {
@@ -128,6 +136,8 @@ HP_DEVICE void multiply_stream(const GemmArgs& args, const FewRowsShared<kConfig
     }
     wait_products<0>();
     pin(sums);
+    // Nothing is awaited any more but addends.
+    if (args.waits > 0 && args.has_addends == 0 && walk.is_last()) let_next_kernel_begin();
     if (walk.own_first() != walk.own_last()) release(before);
     finish_columns<kConfig>(args, shared, walk, consumer, sums, exchange);
   }
@@ -161,7 +171,7 @@ HP_DEVICE void init_barriers(const GemmArgs& args, const FewRowsShared<kConfig>&
   control.poisoned = 0;
 }
 
-// Warp 2, a lane for each panel.
+// Warp 3, a lane for each panel.
 template <GemmConfig kConfig>
 HP_DEVICE void note_panels(const GemmArgs& args, const FewRowsShared<kConfig>& shared) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -213,12 +223,16 @@ HP_DEVICE void copy_beside_rows(const GemmArgs& args, const FewRowsShared<kConfi
   note_end(args.wait);
 }
 
-// Warp 3: lets the others store once this execution may write where others read in the one before.
+// Warp 3: lets the others store once it is known where to, and, where the kernel bounds the
+// execution, once this one may write where others read in the one before.
 template <GemmConfig kConfig>
-HP_DEVICE void await_beginning(const GemmArgs& args, const FewRowsShared<kConfig>& shared) {
+HP_DEVICE void let_store(const GemmArgs& args, const FewRowsShared<kConfig>& shared) {
   auto& control = shared.control();
-  await_kernel_before();
-  if (!await_bounds(args.wait, args.bounds)) mark_poisoned(control.poisoned);
+  note_panels<kConfig>(args, shared);
+  if (args.bounds.epoch != nullptr) {
+    await_kernel_before();
+    if (!await_bounds(args.wait, args.bounds)) mark_poisoned(control.poisoned);
+  }
   __syncwarp();
   if (elected()) arrive(&control.begun);
 }
@@ -228,21 +242,13 @@ HP_DEVICE void await_beginning(const GemmArgs& args, const FewRowsShared<kConfig
 template <GemmConfig kConfig>
 HP_DEVICE void bring_operands(const GemmArgs& args, const FewRowsShared<kConfig>& shared,
                               const StreamWalk& walk, int warp) {
-  if (warp == 3 && args.bounds.epoch != nullptr) await_beginning<kConfig>(args, shared);
-  if (warp > 1) return;
   if (warp == 0) {
     if (args.b_is_fixed == 0) await_kernel_before();
     if (elected()) load_weights<kConfig>(args, shared, walk);
     return;
   }
-  await_kernel_before();
-  if (elected()) note_begin(args.wait, false);
-  __syncwarp();
-  const bool awaits = args.waits > 0;
-  if (!awaits) let_next_kernel_begin();
-  load_rows<kConfig>(args, shared, walk);
-  __syncwarp();
-  if (awaits && args.has_addends == 0) let_next_kernel_begin();
+  if (warp == 3) let_store<kConfig>(args, shared);
+  load_rows<kConfig>(args, shared, walk, warp);
 }
 
 // The whole kernel. The first args.copy_blocks blocks copy, the others are streams, a cluster each.
@@ -264,8 +270,6 @@ HP_DEVICE void gemm_of_few_rows(const GemmArgs& args, char* memory) {
     prefetch_map(&args.b);
     init_barriers<kConfig>(args, shared, shares);
   }
-  if (warp == 1 && elected()) prefetch_map(&piece_of(args, 0).map);
-  if (warp == 2) note_panels<kConfig>(args, shared);
   __syncwarp();
   // Other blocks arrive at this block's barriers only once they are made.
   arrive_in_cluster();

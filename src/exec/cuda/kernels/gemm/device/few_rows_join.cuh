@@ -39,7 +39,7 @@ struct FewRowsShared {
     // Of each consumer, by its warps in all blocks of the stream: sums are staged, and taken again.
     Barrier staged[kConfig.consumers()];
     Barrier taken[kConfig.consumers()];
-    Barrier begun;  // by the warp that awaits the execution's beginning, where the kernel does
+    Barrier begun;  // by the warp that says whether and where to store
     std::uint32_t poisoned;
     std::uint32_t awaited;  // panels that somebody waits for, a bit each
     std::int32_t rows_end;  // of all panels

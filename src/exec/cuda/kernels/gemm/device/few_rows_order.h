@@ -61,6 +61,9 @@ class StreamWalk {
   }
 
   [[nodiscard]] HP_SHARED_CODE bool valid() const { return valid_; }
+  [[nodiscard]] HP_SHARED_CODE bool is_last() const {
+    return tile_ * tile_blocks_ + first_ == begin_;
+  }
   HP_SHARED_CODE void next() { locate(tile_ * tile_blocks_ + first_); }
 
   [[nodiscard]] HP_SHARED_CODE int stream() const { return stream_; }

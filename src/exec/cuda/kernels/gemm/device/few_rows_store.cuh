@@ -250,7 +250,7 @@ HP_DEVICE void await_addends(const GemmArgs& args, const FewRowsShared<kConfig>&
 template <GemmConfig kConfig>
 HP_DEVICE void store_with_addends(const GemmArgs& args, const FewRowsShared<kConfig>& shared,
                                   StreamWalk walk, int consumer) {
-  if (threadIdx.x % 128 / 32 == 1) await_addends<kConfig>(args, shared);
+  if (args.addend_flags > 0 && threadIdx.x % 128 / 32 == 1) await_addends<kConfig>(args, shared);
   sync_threads(1 + consumer, 128);
   const bool skip = any_of_threads(1 + consumer, 128, shared.poisoned());
   for (; walk.valid(); walk.next()) {
@@ -274,7 +274,7 @@ HP_DEVICE void finish_columns(const GemmArgs& args, const FewRowsShared<kConfig>
                               const StreamWalk& walk, int consumer,
                               const float (&sums)[kConfig.tile_m / 2],
                               Exchange<kConfig>& exchange) {
-  if (args.bounds.epoch != nullptr) wait_barrier(&shared.control().begun, 0);
+  wait_barrier(&shared.control().begun, 0);
   const bool skip = join_rows<kConfig>(args, shared, walk, consumer, sums, exchange);
   const std::uint32_t awaited = shared.control().awaited;
   if (awaited == 0 || !walk.is_owner()) return;

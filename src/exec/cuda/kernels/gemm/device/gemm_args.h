@@ -70,7 +70,8 @@ struct GemmArgs {
   std::int32_t panel_count;
   std::int32_t row_panels;  // the first, which bring rows of A
   std::int32_t has_addends;
-  std::int32_t waits;  // pieces that have a flag; 0: nothing is watched for
+  std::int32_t waits;         // pieces that have a flag; 0: nothing is watched for
+  std::int32_t addend_flags;  // of them addends that are not in data, of few rows
   std::int32_t n;
   std::int32_t n_tiles;     // ceil(n / tile_n)
   std::int32_t tiles;       // cluster tiles of all panels
