@@ -14,7 +14,7 @@ import sys
 MEGABYTE = 1_000_000
 # Of the preset `ci` with g++ 12 on Debian 12, about 10 % above what was measured. Raise one only in
 # the commit that needs it, with the reason.
-BUDGETS = {"src": 440, "tests": 550, "bench": 60}  # in megabytes
+BUDGETS = {"src": 445, "tests": 555, "bench": 60}  # in megabytes
 
 
 def group_of(unit):

@@ -31,8 +31,9 @@ class Rank {
     if (draft_.target.shares_gpus) return draft_.refuse(task, Reason::SharedGpus);
     if (others_ > 0) return draft_.refuse(task, Reason::OtherLaunches, others_);
     if (!has_plain_bounds()) {
-      return draft_.refuse(task, Reason::OtherBounds, std::ssize(entry_->awaits),
-                           std::ssize(exit_->raises));
+      return draft_.refuse(task, Reason::OtherBounds,
+                           std::ssize(entry_->awaits) + std::ssize(kernel_->awaits),
+                           std::ssize(entry_->raises) + std::ssize(exit_->raises));
     }
     if (!reads_late()) return draft_.refuse(task, Reason::ReadsEarly);
     kernel_->bounds_epoch = true;
@@ -40,28 +41,31 @@ class Rank {
   }
 
  private:
-  static bool has_signals(const Launch& launch) {
-    return !launch.awaits.empty() || !launch.begun.empty() || !launch.ready.empty() ||
-           launch.all_ready || !launch.pulled.empty() || launch.all_pulled ||
-           !launch.raises.empty();
+  static bool is_collective(const Launch& launch) {
+    return !launch.ready.empty() || launch.all_ready || !launch.pulled.empty() || launch.all_pulled;
   }
   static bool does_something(const Launch& launch) {
-    return !launch.kernels.empty() || has_signals(launch);
+    return !launch.kernels.empty() || !launch.awaits.empty() || !launch.begun.empty() ||
+           !launch.raises.empty() || is_collective(launch);
   }
+  // What it awaits before its kernel are beginnings of other ranks' executions.
   static bool is_only_kernel(const Launch& launch) {
-    return launch.kernels.size() == 1 && !has_signals(launch) && !launch.lands;
+    return launch.kernels.size() == 1 && launch.begun.empty() && launch.raises.empty() &&
+           !is_collective(launch) && !launch.lands;
   }
 
-  // The Entry waits, and the Exit raises flags of ranks of this node, a few.
+  // A few flags of ranks of this node.
   [[nodiscard]] bool has_plain_bounds() const {
+    const std::size_t most = draft_.target.most_bounds;
     const auto is_flag = [&](SignalId id) {
       const Signal& signal = draft_.out.signals[id.index()];
       return !signal.is_posted && !signal.is_in_data;
     };
-    return entry_->raises.empty() && exit_->awaits.empty() &&
-           entry_->awaits.size() <= draft_.target.most_bounds &&
-           exit_->raises.size() <= draft_.target.most_bounds &&
+    return exit_->awaits.empty() && entry_->awaits.size() + kernel_->awaits.size() <= most &&
+           entry_->raises.size() <= most && exit_->raises.size() <= most &&
            std::ranges::all_of(entry_->awaits, is_flag) &&
+           std::ranges::all_of(kernel_->awaits, is_flag) &&
+           std::ranges::all_of(entry_->raises, is_flag, &Raise::signal) &&
            std::ranges::all_of(exit_->raises, is_flag, &Raise::signal);
   }
 
@@ -74,10 +78,15 @@ class Rank {
     };
     // Of an arrival that is awaited the rows of A come by its signal, those of B do not.
     const Kernel& kernel = kernel_->kernels.front();
-    return std::ranges::all_of(kernel.arrivals, [&](const Arrival& arrival) {
-      return is_input(arrival.reads.back()) &&
-             (arrival.when || std::ranges::all_of(arrival.reads, is_input));
-    });
+    return std::ranges::all_of(
+               kernel.arrivals,
+               [&](const Arrival& arrival) {
+                 return is_input(arrival.reads.back()) &&
+                        (arrival.when || std::ranges::all_of(arrival.reads, is_input));
+               }) &&
+           std::ranges::all_of(kernel.panels, [&](const Panel& panel) {
+             return panel.maps.empty() && std::ranges::all_of(panel.reads, is_input);
+           });
   }
 
   Draft& draft_;

@@ -46,10 +46,16 @@ class CopyFuser {
       if (!fused) return draft_.refuse(proposed.does.front(), Reason::CopyNotFree, copy.value);
       kernel.fused_copies.push_back(*fused);
     }
-    if (!draft_.offers.choose(proposed, kernel)) {
+    const std::optional<std::string> variant = draft_.offers.choose(proposed, kernel);
+    if (!variant) {
       return draft_.refuse(proposed.does.front(), Reason::NoKernel,
                            static_cast<std::int64_t>(kernel.panels.size()),
                            static_cast<std::int64_t>(kernel.arrivals.size()));
+    }
+    const auto waiting = std::ranges::find_if(
+        copies, [&](TaskId copy) { return !draft_.wiring_of(copy).waits.empty(); });
+    if (waiting != copies.end() && !may_wait_for_others(kernel, *variant)) {
+      return draft_.refuse(proposed.does.front(), Reason::CopyNotFree, waiting->value);
     }
     step.launch.kernels.front() = std::move(kernel);
     accept(at, copies);
@@ -73,6 +79,14 @@ class CopyFuser {
     return false;
   }
 
+  // What waits before the kernel must not hold up more than stores: bound_epochs has it wait
+  // inside.
+  [[nodiscard]] bool may_wait_for_others(const Kernel& kernel, const std::string& variant) const {
+    Kernel chosen = kernel;
+    chosen.variant = variant;
+    return draft_.target.most_bounds > 0 && draft_.offers.bounds_epochs(chosen);
+  }
+
   [[nodiscard]] bool is_behind_entry(TaskId id) const {
     return std::ranges::all_of(draft_.wiring_of(id).after, [&](TaskId from) {
       return draft_.task(from).kind == TaskKind::Entry;
@@ -93,10 +107,10 @@ class CopyFuser {
       return from.level == Level::Home &&
              find_buffer(draft_.plan.program, from.buffer)->role == Role::In;
     };
-    const bool is_free = wiring.waits.empty() && wiring.raises.size() == 1 &&
-                         !wiring.raises.front().is_posted && is_behind_entry(copy) &&
-                         task.reads.size() == 1 && is_input(task.reads.front()) &&
-                         draft_.is_by_engine[copy.index()];
+    const bool is_free = sync::waits_for_entries(draft_.plan, draft_.wiring, copy) &&
+                         wiring.raises.size() == 1 && !wiring.raises.front().is_posted &&
+                         is_behind_entry(copy) && task.reads.size() == 1 &&
+                         is_input(task.reads.front()) && draft_.is_by_engine[copy.index()];
     if (!is_free) return std::nullopt;
     const auto from = draft_.layouts.place_of(task.reads.front());
     const auto to = draft_.layouts.place_of(task.writes.front());
@@ -110,7 +124,10 @@ class CopyFuser {
     std::vector<TaskId>& does = draft_.steps[at].launch.does;
     const std::size_t members = does.size();
     for (const TaskId copy : copies) {
-      draft_.step_of(copy).launch.raises.clear();
+      Launch& own = draft_.step_of(copy).launch;
+      own.raises.clear();
+      std::vector<SignalId>& awaits = draft_.steps[at].launch.awaits;
+      awaits.insert(awaits.end(), own.awaits.begin(), own.awaits.end());
       draft_.join(at, draft_.step_at[copy.index()]);
       draft_.silence(copy, at);
     }

@@ -141,8 +141,9 @@ struct Launch {
   bool raised_by_engine = false;   // else by a kernel of one warp
   std::int32_t reserved_sms = 0;   // left free for kernels that must run beside it
   bool begins_epoch = false;       // the Entry of its rank
-  // Its kernel does what the rank's Entry and Exit stand for: it waits for what the Entry awaits
-  // before it stores, and raises the Exit's signals behind its last store.
+  // Its kernel does what the rank's Entry and Exit stand for: it raises the Entry's signals, waits
+  // before it stores for what the Entry and this launch await, and raises the Exit's signals behind
+  // its last store.
   bool bounds_epoch = false;
   friend bool operator==(const Launch&, const Launch&) = default;
 };

@@ -1,7 +1,9 @@
 #include "verify/launch_bounds.h"
 
 #include <algorithm>
+#include <array>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace harpe::verifier {
@@ -9,6 +11,9 @@ namespace {
 
 using launch::Launch;
 using launch::LaunchPlan;
+
+// Kernels of which there are variants that can.
+constexpr std::array<std::string_view, 2> kCan = {"gemm_sm90", "fa_fwd_sm90"};
 
 bool has_waits(const Launch& launch) {
   return !launch.awaits.empty() || !launch.begun.empty() || launch.all_ready || launch.all_pulled;
@@ -52,13 +57,14 @@ class BoundsCheck {
   }
 
   [[nodiscard]] Checked<Ok> check_launch(const Launch& launch) const {
-    if (launch.kernels.size() != 1 || launch.kernels.front().name != "gemm_sm90") {
+    if (launch.kernels.size() != 1 ||
+        std::ranges::find(kCan, launch.kernels.front().name) == kCan.end()) {
       return refuse("it has not one kernel, which can do so");
     }
-    if (has_waits(launch) || has_raises(launch)) {
+    if (!launch.begun.empty() || launch.all_ready || launch.all_pulled || has_raises(launch)) {
       return refuse("it waits or raises signals outside of its kernel");
     }
-    return Ok{};
+    return check_flags(launch);
   }
 
   // Posted signals, and those in data, have no words here that a kernel could poll and raise.
@@ -67,17 +73,19 @@ class BoundsCheck {
     return !signal.is_posted && !signal.is_in_data;
   }
 
+  [[nodiscard]] Checked<Ok> check_flags(const Launch& launch) const {
+    const bool are_flags =
+        std::ranges::all_of(launch.awaits, [&](launch::SignalId id) { return is_flag(id); }) &&
+        std::ranges::all_of(launch.raises,
+                            [&](const launch::Raise& raise) { return is_flag(raise.signal); });
+    if (are_flags) return Ok{};
+    return refuse("it, or its rank's Entry or Exit, has signals that are no words of a page");
+  }
+
   [[nodiscard]] Checked<Ok> check_other(const Launch& other) const {
-    const bool is_entry = is_boundary(other, TaskKind::Entry);
     const bool is_exit = is_boundary(other, TaskKind::Exit);
-    if (is_entry && has_raises(other)) return refuse("the Entry of its rank raises signals");
     if (is_exit && has_waits(other)) return refuse("the Exit of its rank awaits signals");
-    if (!std::ranges::all_of(other.awaits, [&](launch::SignalId id) { return is_flag(id); }) ||
-        !std::ranges::all_of(other.raises,
-                             [&](const launch::Raise& raise) { return is_flag(raise.signal); })) {
-      return refuse("the Entry or the Exit of its rank has signals that are no words of a page");
-    }
-    if (is_entry || is_exit) return Ok{};
+    if (is_exit || is_boundary(other, TaskKind::Entry)) return check_flags(other);
     if (other.kernels.empty() && !has_waits(other) && !has_raises(other)) return Ok{};
     return refuse("its rank launches other kernels, or waits or raises signals in other launches");
   }
@@ -89,17 +97,27 @@ class BoundsCheck {
 
   // Of an arrival that is awaited the rows of A come by its signal, those of B do not.
   [[nodiscard]] Checked<Ok> check_reads(const Launch& launch) const {
-    for (const launch::Arrival& arrival : launch.kernels.front().arrivals) {
+    const launch::Kernel& kernel = launch.kernels.front();
+    for (const launch::Arrival& arrival : kernel.arrivals) {
       for (std::size_t i = 0; i < arrival.reads.size(); ++i) {
-        const launch::Place& place = arrival.reads[i];
-        if (is_input(place, launch.rank) || (arrival.when && i == 0)) continue;
-        const std::string name = place.alloc.index() < plan_.allocs.size()
-                                     ? plan_.allocs[place.alloc.index()].name
-                                     : std::to_string(place.alloc.value);
-        return refuse("it reads `" + name + "`, which is no input of its rank, without a signal");
+        if (!arrival.when || i > 0) HP_REQUIRE_OK(check_read(arrival.reads[i], launch.rank));
+      }
+    }
+    for (const launch::Panel& panel : kernel.panels) {
+      if (!panel.maps.empty()) return refuse("it applies maps, whose operands it may read early");
+      for (const launch::Place& place : panel.reads) {
+        HP_REQUIRE_OK(check_read(place, launch.rank));
       }
     }
     return Ok{};
+  }
+
+  [[nodiscard]] Checked<Ok> check_read(const launch::Place& place, RankId rank) const {
+    if (is_input(place, rank)) return Ok{};
+    const std::string name = place.alloc.index() < plan_.allocs.size()
+                                 ? plan_.allocs[place.alloc.index()].name
+                                 : std::to_string(place.alloc.value);
+    return refuse("it reads `" + name + "`, which is no input of its rank, without a signal");
   }
 
   const Plan& plan_;

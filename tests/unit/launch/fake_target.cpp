@@ -21,6 +21,7 @@ Target::Facts facts_of(const Abilities& can) {
           .sms_for_kernels = kSmsForKernels,
           .copy_blocks = can.copy_blocks,
           .most_in_data = can.most_in_data,
+          .most_bounds = can.most_bounds,
           .exchanges = {.engine = ExchangeEngine::Pull}};
 }
 

@@ -24,6 +24,8 @@ struct Abilities {
   std::function<bool(TaskId task)> counts_rows = [](TaskId) { return false; };
   bool moves_by_threads = false;
   std::int64_t most_in_data = 1 << 20;
+  bool bounds_epochs = false;
+  std::size_t most_bounds = 8;
 };
 
 class FakeOffers : public Offers {
@@ -40,6 +42,7 @@ class FakeOffers : public Offers {
   bool moves_by_threads(const Kernel& /*kernel*/, DType /*dtype*/) override {
     return can_.moves_by_threads;
   }
+  bool bounds_epochs(const Kernel& /*kernel*/) override { return can_.bounds_epochs; }
 
  private:
   [[nodiscard]] bool is_pointwise(const Task& task) const;

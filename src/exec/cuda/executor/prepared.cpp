@@ -4,9 +4,11 @@
 #include <map>
 #include <utility>
 
+#include "exec/cuda/kernels/plan_launches.h"
 #include "exec/cuda/signals/reserved_sms.h"
 #include "exec/cuda/target/bind_kernel.h"
 #include "exec/cuda/target/puts.h"
+#include "support/check.h"
 #include "sync/nodes.h"
 
 namespace harpe::cuda {
@@ -112,7 +114,10 @@ class ProgramMaker {
     HP_TRY(LaunchSpecs specs, bind(source, launch));
     PreparedLaunch prepared{.id = id, .work = {}};
     for (const LaunchSpec& spec : specs) spec->add_fixed(prepared.fixed);
-    if (launch.bounds_epoch) *specs.front()->bounds() = bounds();
+    if (launch.bounds_epoch) {
+      HP_CHECK(bounds_epochs(launch.kernels.front()), "launch plans name kernels that can");
+      *specs.front()->bounds() = bounds();
+    }
     HP_TRY(prepared.work, make_ready(launch, specs, launch.reserved_sms));
     if (!trace) return prepared;
     if (launch.bounds_epoch) *specs.front()->bounds() = {};  // the trace tells them apart
@@ -129,22 +134,23 @@ class ProgramMaker {
     return prepared;
   }
 
-  // What the rank's Entry awaits and its Exit raises.
+  // What the rank's Entry, the launch that bounds the epoch and the Exit await and raise.
   [[nodiscard]] device::Bounds bounds() const {
     device::Bounds bounds{};
     bounds.epoch = reinterpret_cast<std::uint32_t*>(prepared_.peers.signals(rank_).epoch());
     for (const launch::LaunchId id : launches_) {
       const launch::Launch& launch = launch_of(id);
-      if (launch.begins_epoch) {
-        bounds.task = static_cast<std::uint32_t>(launch.does.front().value);
-        for (const launch::SignalId signal : launch.awaits) {
-          bounds.waits[bounds.wait_count++] =
-              wait_for(prepared_.peers, prepared_.network.get(), prepared_.pages, signal);
-        }
+      if (launch.begins_epoch) bounds.task = static_cast<std::uint32_t>(launch.does.front().value);
+      for (const launch::SignalId signal : launch.awaits) {
+        bounds.waits[bounds.wait_count++] = {
+            .wait = wait_for(prepared_.peers, prepared_.network.get(), prepared_.pages, signal),
+            .epochs_back = launch.begins_epoch ? 1U : 0U};
       }
       for (const launch::Raise& raise : launch.raises) {
         if (is_lost(launch, raise)) continue;
-        bounds.targets[bounds.target_count++] = target_of(prepared_.peers, prepared_.pages, raise);
+        device::RaiseTarget& to = launch.begins_epoch ? bounds.begins[bounds.begin_count++]
+                                                      : bounds.ends[bounds.end_count++];
+        to = target_of(prepared_.peers, prepared_.pages, raise);
       }
     }
     return bounds;

@@ -10,11 +10,15 @@
 #include <utility>
 #include <vector>
 
+#include "exec/cuda/device/wait_args.h"
 #include "exec/cuda/kernels/fixed_words.h"
 #include "exec/cuda/kernels/strided_array.h"
 #include "exec/cuda/kernels/touched.h"
-#include "exec/cuda/signals/device/signal_args.h"
 #include "support/diag.h"
+
+namespace harpe::device {
+struct Bounds;
+}
 
 namespace harpe::cuda {
 

@@ -99,6 +99,7 @@ struct AttentionSpec {
   std::vector<AttentionPanelSpec> panels;  // ascending in position, for balance
   std::vector<AttentionChunkSpec> chunks;  // in the order of use
   device::WaitContext wait{};
+  device::Bounds bounds{};  // where the kernel for few queries begins and ends an execution
   std::vector<device::CopyJob> copies;
   int copy_blocks = 0;
   LeafEngine engine = LeafEngine::Own;

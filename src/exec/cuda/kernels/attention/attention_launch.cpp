@@ -68,6 +68,8 @@ class AttentionLaunch : public LaunchOf<AttentionSpec> {
     return waits || !spec.results.empty() ? &spec.wait : nullptr;
   }
 
+  device::Bounds* bounds() override { return &spec.bounds; }
+
   void add_fixed(FixedWords& fixed) const override {
     fixed.add_table(std::as_bytes(std::span(spec.copies)));
   }
@@ -94,6 +96,8 @@ class CudnnLaunch final : public AttentionLaunch {
   std::string_view name() const override { return kCudnnAttention; }
   Checked<Ok> check(int /*multiprocessors*/) const override { return Ok{}; }
   std::string choose(int /*multiprocessors*/) const override { return ""; }
+
+  device::Bounds* bounds() override { return nullptr; }
 
   bool can_be_joined(bool takes_copies) const override {
     return !takes_copies && spec.panels.size() == 1 && spec.chunks.size() == 1 &&

@@ -36,7 +36,8 @@ std::string source_of(const DecodeConfig& config) {
          ", .exchanges = " + (config.exchanges ? "true" : "false") +
          "};\n"
          "  decode<kConfig>(" +
-         (config.exchanges ? "args.decode, &args.exchange" : "args, nullptr") +
+         (config.exchanges ? "args.decode, &args.exchange, &args.bounds"
+                           : "args, nullptr, nullptr") +
          ", memory);\n"
          "}\n";
 }

@@ -192,6 +192,20 @@ Checked<std::optional<LaunchSpecs>> plan_heads(const LaunchChoice& choice,
 
 }  // namespace
 
-KernelFamily attention_family() { return {.plan = plan_heads, .variants = attention_variants}; }
+namespace {
+
+// The kernel for few queries can, where it exchanges states.
+bool exchanges_states(const launch::Kernel& kernel) {
+  return kernel.name == "fa_fwd_sm90" && kernel.variant.starts_with("keys in") &&
+         std::ranges::any_of(kernel.panels, [](const launch::Panel& panel) {
+           return panel.fused_store || !panel.addends.empty();
+         });
+}
+
+}  // namespace
+
+KernelFamily attention_family() {
+  return {.plan = plan_heads, .variants = attention_variants, .bounds_epochs = exchanges_states};
+}
 
 }  // namespace harpe::cuda

@@ -47,16 +47,21 @@ HP_DEVICE void raise_signals(const RaiseArgs& args) {
   }
 }
 
-// A warp, lanes of which wait; false where a wait failed. What was released before may be used by
-// who is told by these lanes.
-HP_DEVICE bool await_bounds(const WaitContext& context, const Bounds& bounds) {
+// A warp of each block, lanes of which wait; false where a wait failed. What was released before
+// may be used by who is told by these lanes.
+HP_DEVICE bool begin_bounds(const WaitContext& context, const Bounds& bounds) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
+  if (blockIdx.x == 0 && lane < bounds.begin_count) {
+    fence_system();
+    set_signal(bounds.begins[lane], current_epoch(context));
+  }
   bool is_there = true;
   if (lane < bounds.wait_count) {
-    const FlagWait& wait = bounds.waits[lane];
+    const SignalWait& own = bounds.waits[lane];
     WaitContext of_entry = context;
     of_entry.task = bounds.task;
-    is_there = poll_flag(of_entry, wait, load_relaxed_system(bounds.epoch) * wait.arrivals);
+    const std::uint32_t epoch = current_epoch(context) - own.epochs_back;
+    is_there = poll_flag(of_entry, own.wait, epoch * own.wait.arrivals);
   }
   return __all_sync(0xffffffff, is_there);
 }
@@ -73,11 +78,11 @@ HP_DEVICE void end_bounds(const WaitContext& context, const Bounds& bounds) {
   fence_system();
   const bool is_poisoned = load_relaxed_system(context.poison) != 0;
   if (is_poisoned) store_release_system(&context.fault->is_stopped, 1);
-  for (int i = 0; i < bounds.target_count; ++i) {
+  for (int i = 0; i < bounds.end_count; ++i) {
     if (is_poisoned) {
-      poison_peer(bounds.targets[i]);
+      poison_peer(bounds.ends[i]);
     } else {
-      set_signal(bounds.targets[i], epoch);
+      set_signal(bounds.ends[i], epoch);
     }
   }
 }

@@ -38,18 +38,22 @@ struct SignalWait {
 inline constexpr int kMostBounds = 8;
 
 // What a kernel does that is all of an execution on its rank, in place of those that stand between
-// two executions: before it stores it waits for what others raised in the epoch before, and behind
-// its last store it ends its own epoch and raises signals. `done` counts those of its threads that
-// say so, up to `arrivals`; it is zero before and after.
+// two executions: it raises what says that the rank has begun, waits for what others raised before
+// it stores, and behind its last store it ends the epoch and raises what says that the rank is
+// done. `done` counts those of its threads that say so, up to `arrivals`; it is zero before and
+// after.
 struct Bounds {
   std::uint32_t* epoch;  // of the rank; null: other kernels stand between executions
   std::uint32_t* done;
   std::uint32_t arrivals;
   std::uint32_t task;  // what a fault calls the wait
+  std::int32_t begin_count;
   std::int32_t wait_count;
-  std::int32_t target_count;
-  FlagWait waits[kMostBounds];
-  RaiseTarget targets[kMostBounds];
+  std::int32_t end_count;
+  std::uint32_t no_gap;
+  RaiseTarget begins[kMostBounds];
+  SignalWait waits[kMostBounds];
+  RaiseTarget ends[kMostBounds];
 };
 
 // Tests: how long a stream rests depends on these and on the epoch.

@@ -9,10 +9,26 @@
 // known as the kernel runs.
 namespace harpe::device {
 
+// All threads that multiply: where the kernel bounds the execution it stores nothing before others
+// have ended theirs, and ends its own once all is stored.
+inline constexpr int kBoundsBarrier = 5;
+
+HP_DEVICE void begin_decode(const DecodeExchange& exchange, const Bounds& bounds) {
+  if (bounds.epoch == nullptr) return;
+  if (threadIdx.x < 32) begin_bounds(exchange.wait, bounds);
+  sync_threads(kBoundsBarrier, kDecodeConsumers);
+}
+
+HP_DEVICE void end_decode(const DecodeExchange& exchange, const Bounds& bounds) {
+  if (bounds.epoch == nullptr) return;
+  sync_threads(kBoundsBarrier, kDecodeConsumers);
+  if (threadIdx.x == 0) end_bounds(exchange.wait, bounds);
+}
+
 // `memory` is the dynamic shared memory: shared_bytes(kConfig) of it, aligned to 1,024. `exchange`
-// is null but where the kernel exchanges.
+// and `bounds` are null but where the kernel exchanges.
 template <DecodeConfig kConfig>
-HP_DEVICE void decode(const DecodeArgs& args, const DecodeExchange* exchange,
+HP_DEVICE void decode(const DecodeArgs& args, const DecodeExchange* exchange, const Bounds* bounds,
                       std::uint8_t* memory) {
   static_assert(valid(kConfig));
   const DecodeShared<kConfig> shared(memory);
@@ -36,9 +52,11 @@ HP_DEVICE void decode(const DecodeArgs& args, const DecodeExchange* exchange,
     await_kernel_before();
     if constexpr (kConfig.exchanges) {
       if (threadIdx.x == 0) note_begin(exchange->wait, false);
+      begin_decode(*exchange, *bounds);
     }
     DecodeConsumer<kConfig>(args, shared).run();
     if constexpr (kConfig.exchanges) {
+      end_decode(*exchange, *bounds);
       if (threadIdx.x == 0) note_end(exchange->wait);
     }
   }

@@ -82,6 +82,7 @@ struct DecodeExchange {
 struct DecodeExchangeArgs {
   DecodeArgs decode;
   DecodeExchange exchange;
+  Bounds bounds;
 };
 
 }  // namespace harpe::device

@@ -215,7 +215,7 @@ template <GemmConfig kConfig>
 HP_DEVICE void copy_beside_rows(const GemmArgs& args, const FewRowsShared<kConfig>& shared) {
   await_kernel_before();
   const bool is_bounded = args.bounds.epoch != nullptr;
-  const bool may_store = !is_bounded || await_bounds(args.wait, args.bounds);
+  const bool may_store = !is_bounded || begin_bounds(args.wait, args.bounds);
   if (!elected()) return;
   note_begin(args.wait, true);
   if (may_store) run_copies_beside_rows<kConfig>(args, shared);
@@ -231,7 +231,7 @@ HP_DEVICE void let_store(const GemmArgs& args, const FewRowsShared<kConfig>& sha
   note_panels<kConfig>(args, shared);
   if (args.bounds.epoch != nullptr) {
     await_kernel_before();
-    if (!await_bounds(args.wait, args.bounds)) mark_poisoned(control.poisoned);
+    if (!begin_bounds(args.wait, args.bounds)) mark_poisoned(control.poisoned);
   }
   __syncwarp();
   if (elected()) arrive(&control.begun);

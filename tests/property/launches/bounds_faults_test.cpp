@@ -1,0 +1,108 @@
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tests/property/launches/described.h"
+
+// Faults against the rules of kernels that begin and end their rank's execution.
+namespace harpe::test {
+namespace bounds_faults_test {
+
+using launch::Kernel;
+using launch::Launch;
+using launch::LaunchPlan;
+
+// Of rank 0, launch 0 is the Entry, 1 the kernel and 2 the Exit; of rank 1, 3 to 5.
+Described one_shot() {
+  return describe("gemm_ar", {"m=8", "n=8192", "k=8192"}, "tp=2", "one_shot");
+}
+// Rows of rank 1 come to rank 0 by a signal.
+Described gathered() { return describe("ag_gemm", {"m=16", "n=8192", "k=8192"}, "tp=2", "fused"); }
+
+Launch& bounding(LaunchPlan& m) { return m.launches[1]; }
+Kernel& kernel(LaunchPlan& m) { return bounding(m).kernels[0]; }
+
+struct Fault {
+  std::string name;
+  std::function<void(LaunchPlan&)> plant;
+  std::string problem;
+};
+
+void expect_found(const Described& base, const std::vector<Fault>& faults) {
+  for (const Fault& fault : faults) {
+    Described d = base;
+    fault.plant(d.launches);
+    EXPECT_EQ(finding(d),
+              "error[V740]: launch 1 of rank 0 cannot bound its epoch: " + fault.problem +
+                  "; remove `bounds epoch` from the launch, so that kernels of their "
+                  "own stand between executions")
+        << fault.name;
+  }
+}
+
+TEST(BoundsFaults, start_from_what_verifies) {
+  for (Described base : {one_shot(), gathered(), describe("decode", {}, "cp=2", "bulk")}) {
+    EXPECT_TRUE(bounding(base.launches).bounds_epoch);
+    EXPECT_EQ(finding(base), "verified");
+  }
+}
+
+TEST(BoundsFaults, launches_that_are_not_all_of_an_execution) {
+  expect_found(
+      one_shot(),
+      {
+          {"a signal behind the kernel",
+           [](LaunchPlan& m) { bounding(m).raises.push_back(m.launches[2].raises[0]); },
+           "it waits or raises signals outside of its kernel"},
+          {"a signal of another node",
+           [](LaunchPlan& m) { m.signals[m.launches[0].awaits[0].index()].is_posted = true; },
+           "it, or its rank's Entry or Exit, has signals that are no words of a page"},
+      });
+}
+
+// Plans that take turns begin so.
+TEST(BoundsFaults, exits_that_wait) {
+  Request request;
+  request.target = "gemm_ar";
+  request.parameters = {"m=8", "n=8192", "k=8192"};
+  request.mesh = "tp=2";
+  request.schedule = "one_shot";
+  const Described in_turns = describe(request, {.takes_turns = true});
+  EXPECT_FALSE(in_turns.launches.launches[0].raises.empty());
+  EXPECT_TRUE(in_turns.launches.launches[1].bounds_epoch);
+  EXPECT_EQ(finding(in_turns), "verified");
+  expect_found(
+      in_turns,
+      {{"a wait", [](LaunchPlan& m) { m.launches[2].awaits.push_back(bounding(m).awaits[0]); },
+        "the Exit of its rank awaits signals"}});
+}
+
+TEST(BoundsFaults, launches_of_two_kernels) {
+  expect_found(gathered(),
+               {{"twice", [](LaunchPlan& m) { bounding(m).kernels.push_back(kernel(m)); },
+                 "it has not one kernel, which can do so"}});
+}
+
+TEST(BoundsFaults, reads_before_the_beginning) {
+  expect_found(one_shot(),
+               {{"rows that a task writes",
+                 [](LaunchPlan& m) {
+                   kernel(m).arrivals[0].reads[0].alloc = kernel(m).panels[1].stores[0].alloc;
+                 },
+                 "it reads `mm.c.in0.from0.0`, which is no input of its rank, without a signal"},
+                {"weights of another rank",
+                 [](LaunchPlan& m) {
+                   kernel(m).arrivals[0].reads[1].alloc =
+                       m.launches[4].kernels[0].arrivals[0].reads[1].alloc;
+                 },
+                 "it reads `b.home`, which is no input of its rank, without a signal"}});
+  expect_found(gathered(),
+               {{"rows of others without their signal",
+                 [](LaunchPlan& m) { kernel(m).arrivals[1].when.reset(); },
+                 "it reads `mm.a.st0.0`, which is no input of its rank, without a signal"}});
+}
+
+}  // namespace bounds_faults_test
+}  // namespace harpe::test

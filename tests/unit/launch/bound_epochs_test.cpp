@@ -1,0 +1,81 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/unit/launch/pass_run.h"
+
+// GEMM + one-shot all-reduce on three ranks: task 15 is behind all of rank 0's others in one
+// kernel.
+namespace harpe::launch::passing {
+namespace bound_epochs_test {
+
+const std::vector<void (*)(Draft&)> kPasses = {join_panels, store_at_peers, add_at_home,
+                                               bound_epochs};
+
+Abilities bounding() {
+  Abilities can;
+  can.bounds_epochs = true;
+  return can;
+}
+
+std::int64_t count_bounding(const PassRun& it) {
+  return std::ranges::count_if(it.draft->steps, [](const Step& step) {
+    return !step.is_joined && step.launch.bounds_epoch;
+  });
+}
+
+TEST(BoundEpochs, has_a_kernel_that_is_all_of_an_execution_begin_and_end_it) {
+  PassRun it(one_shot(), bounding());
+  it.run(kPasses);
+  EXPECT_EQ(count_bounding(it), 3);
+  EXPECT_TRUE(it.launch_of(15).bounds_epoch);
+  EXPECT_FALSE(it.launch_before(15).bounds_epoch);
+  EXPECT_EQ(it.decided(3), "applied");
+}
+
+TEST(BoundEpochs, leaves_kernels_that_cannot) {
+  PassRun it(one_shot());
+  it.run(kPasses);
+  EXPECT_EQ(count_bounding(it), 0);
+}
+
+TEST(BoundEpochs, leaves_ranks_that_launch_more) {
+  PassRun it(one_shot(), bounding());
+  it.run({join_panels, bound_epochs});
+  EXPECT_EQ(count_bounding(it), 0);
+  EXPECT_EQ(it.decided(3), refusal(Reason::OtherLaunches, 4))
+      << "two copies to peers, one here, the sum";
+}
+
+TEST(BoundEpochs, leaves_more_ranks_than_a_kernel_awaits) {
+  Abilities can = bounding();
+  can.most_bounds = 1;
+  PassRun it(one_shot(), can);
+  it.run(kPasses);
+  EXPECT_EQ(count_bounding(it), 0);
+  EXPECT_EQ(it.decided(3), refusal(Reason::OtherBounds, 2, 2));
+}
+
+// It would be read before the Entry's waits are over.
+void read_what_tasks_write(Draft& draft) {
+  Kernel& kernel = draft.step_of(TaskId(15)).launch.kernels.front();
+  kernel.arrivals.front().reads.back() = kernel.panels.front().stores.front();
+}
+
+TEST(BoundEpochs, leaves_kernels_that_read_what_tasks_write) {
+  PassRun it(one_shot(), bounding());
+  it.run({join_panels, store_at_peers, add_at_home, read_what_tasks_write, bound_epochs});
+  EXPECT_EQ(count_bounding(it), 2);
+  EXPECT_EQ(it.decided(3), refusal(Reason::ReadsEarly));
+}
+
+TEST(BoundEpochs, leaves_ranks_that_share_a_gpu) {
+  Abilities can = bounding();
+  can.shares_gpus = true;
+  PassRun it(one_shot(), can);
+  it.run({join_panels, store_at_peers, bound_epochs});
+  EXPECT_EQ(count_bounding(it), 0);
+}
+
+}  // namespace bound_epochs_test
+}  // namespace harpe::launch::passing
