@@ -149,7 +149,12 @@ class Builder {
     const bool grouped = continues_group(id);
     if (grouped) activity.start = {};
     last_of_queue_[task.queue.index()] = id;
-    if (task.kind == TaskKind::Entry) activity.start = machine_.processor.execution_start;
+    if (task.kind == TaskKind::Entry) {
+      activity.start = machine_.processor.execution_start;
+      if (costs_.launches().bounds_epoch(rank_of(id))) {
+        activity.start = std::max(Picoseconds{}, activity.start - machine_.processor.kernel_start);
+      }
+    }
     if (task.kind == TaskKind::Entry && options_.delay && options_.delay->rank == rank_of(id)) {
       activity.work = options_.delay->time;
     }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <vector>
 
 #include "plan/launch_plan.h"
@@ -45,6 +46,8 @@ class TaskLaunches {
   [[nodiscard]] bool is_by_engine(TaskId task) const;
   // Whether NCCL does the task's collective. False where launches are not known.
   [[nodiscard]] bool is_by_nccl(TaskId task) const;
+  // Whether the rank's Entry is no kernel of its own: another begins and ends the execution.
+  [[nodiscard]] bool bounds_epoch(RankId rank) const { return bounded_.contains(rank); }
   // Of a FusedCopy, thread blocks that make it; else 0.
   [[nodiscard]] std::int64_t copy_blocks(TaskId task) const;
   // Whether the task's launch waits, before its first kernel or inside, for what a task before it
@@ -62,6 +65,7 @@ class TaskLaunches {
   std::vector<std::size_t> at_;  // by task, as the next
   std::vector<DoneBy> by_;
   std::vector<char> inside_;  // by launch: a kernel waits for signals
+  std::set<RankId> bounded_;
 };
 
 }  // namespace harpe

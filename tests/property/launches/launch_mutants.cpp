@@ -107,10 +107,8 @@ class Mutator {
     } else {
       add("begin no execution", [=](LaunchPlan& m) { m.launches[l].begins_epoch = false; });
     }
-    if (!launch.kernels.empty()) {
-      add_order("bound an epoch or do not",
-                [=](LaunchPlan& m) { m.launches[l].bounds_epoch = !m.launches[l].bounds_epoch; });
-    }
+    add_order("bound an epoch or do not",
+              [=](LaunchPlan& m) { m.launches[l].bounds_epoch = !m.launches[l].bounds_epoch; });
     for (std::size_t other = l + 1; other < launches_.launches.size(); ++other) {
       const launch::Launch& next = launches_.launches[other];
       if (next.rank != launch.rank || next.queue != launch.queue) continue;

@@ -233,15 +233,23 @@ bool is_whole(const GemmSpec& spec) {
   return spec.b_rows == 0 || spec.layout == device::GemmLayout::KMajor || spec.k % kTileK == 0;
 }
 
-// Those without are behind, and have the rows of one that has.
+// Those without are behind, and have the rows of one that has. Of panels of the same rows one has
+// addends at most.
 bool share_rows_well(const GemmSpec& spec) {
-  return std::ranges::is_partitioned(spec.panels, has_own_rows) &&
-         std::ranges::all_of(spec.panels, [&](const GemmPanelSpec& panel) {
-           if (has_own_rows(panel)) return true;
-           const auto of = static_cast<std::size_t>(panel.rows_of);
-           return of < spec.panels.size() && has_own_rows(spec.panels[of]) &&
-                  spec.panels[of].rows == panel.rows && panel.pieces.empty();
-         });
+  std::vector<bool> has_sum(spec.panels.size(), false);
+  for (std::size_t i = 0; i < spec.panels.size(); ++i) {
+    const GemmPanelSpec& panel = spec.panels[i];
+    const std::size_t of = has_own_rows(panel) ? i : static_cast<std::size_t>(panel.rows_of);
+    if (of >= spec.panels.size()) return false;
+    if (of != i && (!has_own_rows(spec.panels[of]) || spec.panels[of].rows != panel.rows ||
+                    !panel.pieces.empty())) {
+      return false;
+    }
+    if (panel.addends.empty()) continue;
+    if (has_sum[of]) return false;
+    has_sum[of] = true;
+  }
+  return std::ranges::is_partitioned(spec.panels, has_own_rows);
 }
 
 bool is_plain(const GemmPanelSpec& panel) {

@@ -168,59 +168,104 @@ HP_DEVICE void add_eight(const uint4& eight, float4& low, float4& high) {
   add_pair<kFrom>(eight.w, high.z, high.w);
 }
 
-// All addends of a panel, in their order, some of them on their way at once; false where one did
-// not come.
+// Eight columns of a row that has addends, on their way: what was kept of it, and its first
+// addends.
+struct DueEight {
+  static constexpr int kAhead = 2;
+  const RowsPanel* panel = nullptr;  // null: there is none
+  int row = 0;                       // of the panel
+  int column = 0;
+  float4 low;
+  float4 high;
+  uint4 ahead[kAhead];
+};
+
+template <GemmConfig kConfig>
+HP_DEVICE void begin_eight(const GemmArgs& args, const RowsPanel& panel, int row, int row_of_tile,
+                           int column, DueEight& due) {
+  due.panel = &panel;
+  due.row = row;
+  due.column = column;
+  due.low = make_float4(-0.0F, -0.0F, -0.0F, -0.0F);  // that all values leave as they are
+  due.high = due.low;
+  if (panel.rows_of < 0) {
+    const float4* const kept = kept_at<kConfig>(args, row_of_tile, column);
+    due.low = kept[0];
+    due.high = kept[1];
+  }
+#pragma unroll
+  for (int i = 0; i < DueEight::kAhead; ++i) {
+    if (i < panel.addends) {
+      due.ahead[i] = load_eight(piece_of(args, panel.first_addend + i), row, column);
+    }
+  }
+}
+
+// Adds one once it is there, and takes it away where it said so itself; false where it did not
+// come.
 template <Element kFrom>
-HP_DEVICE bool add_all(const GemmArgs& args, const RowsPanel& panel, int row, int column,
-                       float4& low, float4& high) {
+HP_DEVICE bool add_addend(const GemmArgs& args, const GemmPiece& from, DueEight& due,
+                          uint4& eight) {
+  if (from.is_in_data != 0) {
+    uint4* const at = eight_at(from, due.row, due.column);
+    if (!await_in_data(args.wait, from.ready, at, eight)) return false;
+    take_in_data(at);
+  }
+  add_eight<kFrom>(eight, due.low, due.high);
+  return true;
+}
+
+// All addends, in their order; false where one did not come.
+template <Element kFrom>
+HP_DEVICE bool add_all(const GemmArgs& args, DueEight& due) {
+  const RowsPanel& panel = *due.panel;
+#pragma unroll
+  for (int i = 0; i < DueEight::kAhead; ++i) {
+    if (i >= panel.addends) return true;
+    const GemmPiece& from = piece_of(args, panel.first_addend + i);
+    if (!add_addend<kFrom>(args, from, due, due.ahead[i])) return false;
+  }
   constexpr int kAtOnce = 4;
   const int end = panel.first_addend + panel.addends;
 #pragma unroll 1
-  for (int first = panel.first_addend; first < end; first += kAtOnce) {
+  for (int first = panel.first_addend + DueEight::kAhead; first < end; first += kAtOnce) {
     uint4 eights[kAtOnce];
 #pragma unroll
     for (int i = 0; i < kAtOnce; ++i) {
-      if (first + i < end) eights[i] = load_eight(piece_of(args, first + i), row, column);
+      if (first + i < end) eights[i] = load_eight(piece_of(args, first + i), due.row, due.column);
     }
 #pragma unroll
     for (int i = 0; i < kAtOnce; ++i) {
       if (first + i >= end) continue;
-      const GemmPiece& from = piece_of(args, first + i);
-      if (from.is_in_data != 0) {
-        uint4* const at = eight_at(from, row, column);
-        if (!await_in_data(args.wait, from.ready, at, eights[i])) return false;
-        take_in_data(at);
-      }
-      add_eight<kFrom>(eights[i], low, high);
+      if (!add_addend<kFrom>(args, piece_of(args, first + i), due, eights[i])) return false;
     }
   }
   return true;
 }
 
 // The consumer's columns of a tile of all panels that have addends: what was kept of those that
-// bring rows, with the addends in their order. What this kernel stored among them this thread
-// stored.
+// bring rows, with the addends in their order. All that a thread has of them in a pass is on its
+// way before it waits for any. What this kernel stored among them this thread stored.
 template <GemmConfig kConfig>
 HP_DEVICE void add_addends(const GemmArgs& args, const FewRowsShared<kConfig>& shared,
                            const StreamWalk& walk, int first, int pass, int first_column) {
   const Eights<kConfig> eights(shared, walk, first, pass);
-  for_each_eight<kConfig>(
-      args, shared, eights, first, [&](const RowsPanel& panel, int row, int row_of_tile, int i) {
-        const int column = first_column + eights.at(i) % 8 * 8;
-        if (panel.addends == 0 || column >= args.n) return;
-        float4 low = make_float4(-0.0F, -0.0F, -0.0F, -0.0F);  // that all values leave as they are
-        float4 high = low;
-        if (panel.rows_of < 0) {
-          const float4* const kept = kept_at<kConfig>(args, row_of_tile, column);
-          low = kept[0];
-          high = kept[1];
-        }
-        if (add_all<kConfig.in>(args, panel, row, column, low, high)) {
-          store_eight<kConfig>(args, panel, row, column, low, high);
-        } else {
-          mark_poisoned(shared.control().poisoned);
-        }
-      });
+  DueEight due[Eights<kConfig>::kCount];
+  for_each_eight<kConfig>(args, shared, eights, first,
+                          [&](const RowsPanel& panel, int row, int row_of_tile, int i) {
+                            const int column = first_column + eights.at(i) % 8 * 8;
+                            if (panel.addends == 0 || column >= args.n) return;
+                            begin_eight<kConfig>(args, panel, row, row_of_tile, column, due[i]);
+                          });
+#pragma unroll
+  for (int i = 0; i < eights.kCount; ++i) {
+    if (due[i].panel == nullptr) continue;
+    if (add_all<kConfig.in>(args, due[i])) {
+      store_eight<kConfig>(args, *due[i].panel, due[i].row, due[i].column, due[i].low, due[i].high);
+    } else {
+      mark_poisoned(shared.control().poisoned);
+    }
+  }
 }
 
 // A consumer's second warp, while the first may still publish: a lane for each of a panel's
