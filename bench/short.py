@@ -97,11 +97,11 @@ def main():
             print(f"{op:8} {m:4}x{n}x{k}: {json.dumps(reasons)}", flush=True)
             continue
         named = {name: us for name, us in ours.items() if name != "auto"}
-        best = min(named, key=named.get)
+        best = min(named or ours, key=ours.get)
         library = min(theirs.values())
-        to_best.append(ours["auto"] / min(named[best], ours["auto"]))
+        to_best.append(ours["auto"] / min(ours[best], ours["auto"]))
         to_libraries.append(ours["auto"] / library)
-        print(f"{op:8} {m:4}x{n}x{k}: auto {ours['auto']:7.1f} us, {best} {named[best]:7.1f}, "
+        print(f"{op:8} {m:4}x{n}x{k}: auto {ours['auto']:7.1f} us, {best} {ours[best]:7.1f}, "
               f"libraries {library:7.1f}; auto over best {to_best[-1]:.2f}, over libraries "
               f"{to_libraries[-1]:.2f}", flush=True)
     if to_best:

@@ -28,6 +28,7 @@ class Rank {
   void bound() {
     if (kernel_ == nullptr || !draft_.offers.bounds_epochs(kernel_->kernels.front())) return;
     const TaskId task = kernel_->does.front();
+    if (!names_signals(kernel_->kernels.front())) return draft_.refuse(task, Reason::NoSignals);
     if (draft_.target.shares_gpus) return draft_.refuse(task, Reason::SharedGpus);
     if (others_ > 0) return draft_.refuse(task, Reason::OtherLaunches, others_);
     if (!has_plain_bounds()) {
@@ -41,6 +42,16 @@ class Rank {
   }
 
  private:
+  // Else it does not know its rank's page.
+  static bool names_signals(const Kernel& kernel) {
+    const auto is_awaited = [](const auto& each) { return each.when.has_value(); };
+    return !kernel.fused_stores.empty() || !kernel.fused_copies.empty() ||
+           std::ranges::any_of(kernel.arrivals, is_awaited) ||
+           std::ranges::any_of(kernel.panels, [&](const Panel& panel) {
+             return std::ranges::any_of(panel.addends, is_awaited);
+           });
+  }
+
   static bool is_collective(const Launch& launch) {
     return !launch.ready.empty() || launch.all_ready || !launch.pulled.empty() || launch.all_pulled;
   }

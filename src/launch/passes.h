@@ -91,11 +91,11 @@ void signal_in_data(Draft& draft);
 
 // A kernel that is all of an execution on its rank begins and ends the execution itself: no kernel
 // stands between it and the next one.
-// Precondition: the target's kernel can; no other launch of the rank has kernels, waits or signals;
-// the Exit awaits nothing; the kernel reads inputs of its rank, and what comes by its own signals;
-// GPUs are not shared.
-// Order: as it is, but that inputs and what signals bring may be read before the waits of the Entry
-// and of the launch are over. Data, rounding: as they are.
+// Precondition: the target's kernel can, and awaits or raises signals inside; no other launch of
+// the rank has kernels, waits or signals; the Exit awaits nothing; the kernel reads inputs of its
+// rank, and what comes by its own signals; GPUs are not shared. Order: as it is, but that inputs
+// and what signals bring may be read before the waits of the Entry and of the launch are over.
+// Data, rounding: as they are.
 void bound_epochs(Draft& draft);
 
 }  // namespace harpe::launch

@@ -126,6 +126,7 @@ const std::map<std::string, std::string> kCoveredElsewhere = {
     {"V721", "tests/property/launches/planted_faults_test.cpp"},
     {"V722", "tests/property/launches/planted_faults_test.cpp"},
     {"V730", "tests/property/launches/in_data_faults_test.cpp"},
+    {"V740", "tests/property/launches/bounds_faults_test.cpp"},
     {"X002", "tests/unit/exec/refusals_test.cpp"},
     {"X003", "tests/unit/exec/refusals_test.cpp"},
     {"X004", "tests/unit/exec/refusals_test.cpp"},

@@ -41,10 +41,9 @@ TEST(BoundEpochs, leaves_kernels_that_cannot) {
 
 TEST(BoundEpochs, leaves_ranks_that_launch_more) {
   PassRun it(one_shot(), bounding());
-  it.run({join_panels, bound_epochs});
+  it.run({join_panels, store_at_peers, bound_epochs});
   EXPECT_EQ(count_bounding(it), 0);
-  EXPECT_EQ(it.decided(3), refusal(Reason::OtherLaunches, 4))
-      << "two copies to peers, one here, the sum";
+  EXPECT_EQ(it.decided(3), refusal(Reason::OtherLaunches, 1)) << "the sum";
 }
 
 TEST(BoundEpochs, leaves_more_ranks_than_a_kernel_awaits) {
@@ -67,6 +66,23 @@ TEST(BoundEpochs, leaves_kernels_that_read_what_tasks_write) {
   it.run({join_panels, store_at_peers, add_at_home, read_what_tasks_write, bound_epochs});
   EXPECT_EQ(count_bounding(it), 2);
   EXPECT_EQ(it.decided(3), refusal(Reason::ReadsEarly));
+}
+
+// It does not know the rank's page.
+void lose_signals(Draft& draft) {
+  for (Kernel& kernel : draft.step_of(TaskId(15)).launch.kernels) {
+    kernel.fused_stores.clear();
+    for (Panel& panel : kernel.panels) {
+      for (Addend& addend : panel.addends) addend.when.reset();
+    }
+  }
+}
+
+TEST(BoundEpochs, leaves_kernels_without_signals) {
+  PassRun it(one_shot(), bounding());
+  it.run({join_panels, store_at_peers, add_at_home, lose_signals, bound_epochs});
+  EXPECT_EQ(count_bounding(it), 2);
+  EXPECT_EQ(it.decided(3), refusal(Reason::NoSignals));
 }
 
 TEST(BoundEpochs, leaves_ranks_that_share_a_gpu) {

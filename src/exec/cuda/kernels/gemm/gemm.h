@@ -92,7 +92,7 @@ struct GemmSpec {
   std::vector<GemmPanelSpec> panels;  // in the order of use
   std::vector<device::RaiseTarget> fused_stores = {};  // raised once all their panels are stored
   device::WaitContext wait{};
-  device::Bounds bounds{};  // of few rows: what the kernel does at both ends of an execution
+  device::Bounds bounds{};  // what the kernel does at both ends of an execution
   std::vector<device::CopyJob> copies;
   int copy_blocks = 0;
   std::vector<GemmMapSpec> maps = {};  // in this order, behind addends

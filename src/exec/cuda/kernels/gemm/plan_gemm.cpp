@@ -7,6 +7,7 @@
 #include "exec/cuda/kernels/gemm/gemm_variants.h"
 #include "exec/cuda/kernels/loop_nests.h"
 #include "exec/cuda/kernels/plain/plain_launch.h"
+#include "offers/gpu_kernels.h"
 
 namespace harpe::cuda {
 namespace {
@@ -112,7 +113,7 @@ Checked<std::optional<LaunchSpecs>> plan_gemms(const LaunchChoice& choice,
 }
 
 bool is_for_few_rows(const launch::Kernel& kernel) {
-  return kernel.name == "gemm_sm90" && is_of_few_rows(kernel.variant);
+  return kernel.name == kGemmSm90 && is_of_few_rows(kernel.variant);
 }
 
 }  // namespace
@@ -124,7 +125,7 @@ KernelFamily gemm_family() {
               [](const launch::Kernel& kernel, DType dtype) {
                 return size_in_bytes(dtype) == 2 && is_for_few_rows(kernel);
               },
-          .bounds_epochs = is_for_few_rows};
+          .bounds_epochs = [](const launch::Kernel& kernel) { return kernel.name == kGemmSm90; }};
 }
 
 }  // namespace harpe::cuda

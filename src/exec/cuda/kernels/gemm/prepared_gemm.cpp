@@ -237,19 +237,19 @@ Checked<Ok> place_copies(const Device& device, const GemmSpec& spec, GemmArgs& a
   return Ok{};
 }
 
-// A counter of consumers and copying blocks that are done with the execution, zero before and
-// after.
+// Counts consumers and copying blocks that are done with the execution, zero before and after.
 Checked<Ok> place_bounds(const Device& device, const GemmSpec& spec, const GemmConfig& config,
                          int grid, GemmArgs& args, GemmMemory& memory) {
   args.bounds = spec.bounds;
   if (spec.bounds.epoch == nullptr) return Ok{};
-  HP_CHECK(config.few_rows, "launch plans have other kernels stand between executions");
+  HP_CHECK(!config.groups && spec.wait.poison != nullptr,
+           "launch plans have other kernels stand between executions");
   HP_TRY(memory.ended, DeviceMemory::zeros(device, 1));
   args.bounds.done = reinterpret_cast<std::uint32_t*>(memory.ended->address());
   args.bounds.arrivals =
       static_cast<std::uint32_t>((grid - spec.copy_blocks) * config.consumers() + spec.copy_blocks);
   args.wait.ahead = 1;
-  args.waits += spec.bounds.wait_count;
+  if (config.few_rows) args.waits += spec.bounds.wait_count;
   return Ok{};
 }
 

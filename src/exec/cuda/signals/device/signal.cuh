@@ -47,11 +47,12 @@ HP_DEVICE void raise_signals(const RaiseArgs& args) {
   }
 }
 
-// A warp of each block, lanes of which wait; false where a wait failed. What was released before
-// may be used by who is told by these lanes.
-HP_DEVICE bool begin_bounds(const WaitContext& context, const Bounds& bounds) {
+// A warp, lanes of which wait; false where a wait failed. What was released before may be used by
+// who is told by these lanes. `raises`: in the first block, this warp raises what says that the
+// rank has begun.
+HP_DEVICE bool begin_bounds(const WaitContext& context, const Bounds& bounds, bool raises = true) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  if (blockIdx.x == 0 && lane < bounds.begin_count) {
+  if (raises && blockIdx.x == 0 && lane < bounds.begin_count) {
     fence_system();
     set_signal(bounds.begins[lane], current_epoch(context));
   }

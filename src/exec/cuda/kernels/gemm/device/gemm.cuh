@@ -337,6 +337,20 @@ HP_DEVICE void copy_granules(const GemmArgs& args, const GemmShared<kConfig>& sh
              shared.a(0), filled);
 }
 
+// A warp of which threads store or copy.
+HP_DEVICE void begin_stores(const GemmArgs& args, bool raises) {
+  if (args.bounds.epoch != nullptr) begin_bounds(args.wait, args.bounds, raises);
+}
+
+// A thread behind its last store or copy, all of which are complete.
+HP_DEVICE void end_stores(const GemmArgs& args) {
+  if (args.bounds.epoch != nullptr) {
+    fence_proxy_async();
+    end_bounds(args.wait, args.bounds);
+  }
+  note_end(args.wait);
+}
+
 // The warpgroup that moves data, a thread of each of its warps.
 template <GemmConfig kConfig>
 HP_DEVICE void move_data(const GemmArgs& args, const GemmShared<kConfig>& shared,
@@ -345,7 +359,7 @@ HP_DEVICE void move_data(const GemmArgs& args, const GemmShared<kConfig>& shared
     if constexpr (kConfig.copies) {
       if (warp == 0) {
         copy_granules<kConfig>(args, shared);
-        note_end(args.wait);
+        end_stores(args);
       }
     }
   } else if (warp == 3) {
@@ -353,7 +367,7 @@ HP_DEVICE void move_data(const GemmArgs& args, const GemmShared<kConfig>& shared
   } else if (warp > 0) {
     if constexpr (in_bulk(kConfig.store)) {
       store_boxes<kConfig>(args, shared, walk, warp - 1);
-      note_end(args.wait);
+      end_stores(args);
     }
   } else if constexpr (kConfig.groups) {
     let_next_kernel_begin();
@@ -396,10 +410,17 @@ HP_DEVICE void gemm(const GemmArgs& args, char* memory) {
   // In this order the compiler lays what loads in front, where it is fetched soonest.
   if (warp >= 4) {
     grow_registers<kConfig.consumer_registers()>();
-    if (!copies) multiply_tiles<kConfig>(args, shared, warp / 4 - 1);
-    if (!copies && !in_bulk(kConfig.store) && threadIdx.x % 128 == 0) note_end(args.wait);
+    if (!copies) {
+      constexpr bool kStores = !in_bulk(kConfig.store);
+      if (kStores) begin_stores(args, warp == 4);
+      multiply_tiles<kConfig>(args, shared, warp / 4 - 1);
+      if (kStores && args.bounds.epoch != nullptr) sync_threads(warp / 4, 128);
+      if (kStores && threadIdx.x % 128 == 0) end_stores(args);
+    }
   } else {
     shrink_registers<kConfig.mover_registers()>();
+    const bool stores = copies ? warp == 0 : in_bulk(kConfig.store) && (warp == 1 || warp == 2);
+    if (stores) begin_stores(args, copies || warp == 1);
     if (elected()) move_data<kConfig>(args, shared, walk, copies, warp);
     __syncwarp();
   }

@@ -79,7 +79,7 @@ struct GemmArgs {
                             // rows: K blocks of a tile
   std::int32_t parts;       // of few rows: streams
   std::int32_t b_is_fixed;  // 1 where no kernel of the execution writes B
-  Bounds bounds;            // of few rows
+  Bounds bounds;            // of whole executions
   std::int32_t group;       // tile rows that are walked together, for the L2 cache
   float* partials;         // of cut tiles: [tile][part][block of a consumer]; of few rows: [stream]
   float* kept;             // of few rows, sums that have addends: [row of the tile][column]
