@@ -27,6 +27,10 @@ class Rank {
 
   void bound() {
     if (kernel_ == nullptr || !draft_.offers.bounds_epochs(kernel_->kernels.front())) return;
+    const auto counts = [&](TaskId id) {
+      return draft_.task(id).kind == TaskKind::Compute && draft_.offers.counts_rows(id);
+    };
+    if (std::ranges::any_of(kernel_->does, counts)) return;  // numbers are cleared before
     const TaskId task = kernel_->does.front();
     if (!names_signals(kernel_->kernels.front())) return draft_.refuse(task, Reason::NoSignals);
     if (draft_.target.shares_gpus) return draft_.refuse(task, Reason::SharedGpus);

@@ -169,7 +169,7 @@ std::optional<std::size_t> RankProgram::find_bounding() const {
 
 Result<Ok, CudaError> RankProgram::order_bounding(std::size_t index, const Pass& pass) const {
   const bool has_zeros = parts_.zero_first && parts_.zero_first->bytes > 0;
-  HP_CHECK(!has_zeros, "rows that are counted are no few rows");
+  HP_CHECK(!has_zeros, "kernels that count rows bound no execution");
   for (std::size_t i = 0; i < parts_.launches.size(); ++i) {
     const launch::Launch& launch = launch_of(parts_.launches[i].id);
     if (i == index || is_boundary(launch)) HP_REQUIRE_OK(order_disturbance(place_of(i, pass)));
