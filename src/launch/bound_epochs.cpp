@@ -9,19 +9,17 @@ namespace {
 // What one rank launches.
 class Rank {
  public:
-  Rank(Draft& draft, RankId rank) : draft_(draft) {
-    for (Step& step : draft.steps) {
-      if (step.is_joined || step.launch.rank != rank) continue;
-      Launch& launch = step.launch;
-      if (launch.begins_epoch) {
-        entry_ = &launch;
-      } else if (draft.task(launch.does.front()).kind == TaskKind::Exit) {
-        exit_ = &launch;
-      } else if (is_only_kernel(launch) && kernel_ == nullptr) {
-        kernel_ = &launch;
-      } else if (does_something(launch)) {
-        ++others_;
-      }
+  explicit Rank(Draft& draft) : draft_(draft) {}
+
+  void note(Launch& launch) {
+    if (launch.begins_epoch) {
+      entry_ = &launch;
+    } else if (draft_.task(launch.does.front()).kind == TaskKind::Exit) {
+      exit_ = &launch;
+    } else if (is_only_kernel(launch) && kernel_ == nullptr) {
+      kernel_ = &launch;
+    } else if (does_something(launch)) {
+      ++others_;
     }
   }
 
@@ -115,7 +113,11 @@ class Rank {
 
 void bound_epochs(Draft& draft) {
   if (draft.target.most_bounds == 0) return;
-  for (int rank = 0; rank < draft.plan.mesh.ranks(); ++rank) Rank(draft, RankId(rank)).bound();
+  std::vector<Rank> ranks(static_cast<std::size_t>(draft.plan.mesh.ranks()), Rank(draft));
+  for (Step& step : draft.steps) {
+    if (!step.is_joined) ranks[step.launch.rank.index()].note(step.launch);
+  }
+  for (Rank& rank : ranks) rank.bound();
 }
 
 }  // namespace harpe::launch

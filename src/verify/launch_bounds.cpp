@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,14 +34,20 @@ class BoundsCheck {
   }
 
   Checked<Ok> run() {
+    std::map<RankId, std::size_t> bounding;  // the last of each rank
     for (id_ = 0; id_ < launches_.launches.size(); ++id_) {
       const Launch& launch = launches_.launches[id_];
       if (!launch.bounds_epoch) continue;
       HP_REQUIRE_OK(check_launch(launch));
-      for (const Launch& other : launches_.launches) {
-        if (other.rank == launch.rank && &other != &launch) HP_REQUIRE_OK(check_other(other));
-      }
       HP_REQUIRE_OK(check_reads(launch));
+      bounding[launch.rank] = id_;
+    }
+    if (bounding.empty()) return Ok{};
+    for (std::size_t i = 0; i < launches_.launches.size(); ++i) {
+      const auto found = bounding.find(launches_.launches[i].rank);
+      if (found == bounding.end() || found->second == i) continue;
+      id_ = found->second;
+      HP_REQUIRE_OK(check_other(launches_.launches[i]));
     }
     return Ok{};
   }
