@@ -179,8 +179,9 @@ def bench_once(options, suite, case):
             "ranks": options.gpus}
     try:
         found = json.loads(done.stdout)["cases"][0]
-        auto = next((entry for entry in found["entries"] if entry["name"] == "auto"), {})
-        return {**line, "auto_us": auto.get("time_us"),
+        named = {entry["name"]: entry for entry in found["entries"]}
+        return {**line, "auto_us": named.get("auto", {}).get("time_us"),
+                "graph_us": named.get(found["schedule"], {}).get("in_graph_us"),
                 **{name: found[name]
                    for name in ("schedule", "ours_us", "baseline", "baseline_us")}}
     except (ValueError, LookupError):
@@ -214,10 +215,11 @@ def measure_in_turns(options):
 # Tables.
 
 def turn_lines(lines):
-    """A line per case and peer of interleaved turns: medians, and how much longer than Harpe, and
-    than what `auto` chose, the peer takes in the same turn, with the least and the most."""
+    """A line per case and peer of interleaved turns: medians, and how much longer than Harpe, than
+    what `auto` chose, and than Harpe in one graph the peer takes in the same turn, with the least
+    and the most. Peers are timed without events between executions, as Harpe is in a graph."""
     table = [["case", "GPUs", "Harpe", "peer", "its time", "its time / Harpe's", "/ auto's",
-              "turns"]]
+              "/ in a graph", "turns"]]
     ours = {(line["suite"], line["ranks"], line["case"], line["turn"]): line
             for line in lines if line["kind"] == "harpe" and line.get("ours_us")}
     groups = {}
@@ -231,8 +233,8 @@ def turn_lines(lines):
                       tables.print_us(statistics.median(mine["ours_us"] for mine, _ in pairs)),
                       peer, tables.print_us(statistics.median(theirs for _, theirs in pairs)),
                       print_ratios([theirs / mine["ours_us"] for mine, theirs in pairs]),
-                      print_ratios([theirs / mine["auto_us"] for mine, theirs in pairs
-                                    if mine.get("auto_us")]),
+                      *(print_ratios([theirs / mine[time] for mine, theirs in pairs
+                                      if mine.get(time)]) for time in ("auto_us", "graph_us")),
                       str(len(pairs))])
     return table
 

@@ -41,7 +41,8 @@ for place, job in list(enumerate(json.loads((folder / "jobs.json").read_text()))
             lines.write(json.dumps(line) + "\\n")
 """
 
-# In place of the binary: Harpe takes 80 us, then 40, and then it cannot; `auto` 100, then 50.
+# In place of the binary: Harpe takes 80 us, then 40, and then it cannot; `auto` 100, then 50; in a
+# graph 50, then 25.
 HARPE = """#!/usr/bin/env python3
 import json, pathlib, sys
 assert sys.argv[1:3] == ["bench", "ag_gemm"] and "--rounds=3" in sys.argv
@@ -53,7 +54,8 @@ if turn > 2:
     sys.exit("error: no more")
 print(json.dumps({"cases": [{"schedule": "push", "ours_us": 160 / 2 ** turn, "baseline": "NCCL",
                              "baseline_us": 90,
-                             "entries": [{"name": "push", "time_us": 160 / 2 ** turn},
+                             "entries": [{"name": "push", "time_us": 160 / 2 ** turn,
+                                          "in_graph_us": 100 / 2 ** turn},
                                          {"name": "auto", "time_us": 200 / 2 ** turn}]}]}))
 """
 
@@ -99,7 +101,8 @@ class Peers(unittest.TestCase):
         self.assertEqual([line["kind"] for line in lines], ["harpe", "peer"] * 3)
         self.assertEqual([line.get("ours_us") for line in lines[::2]], [80, 40, None])
         self.assertEqual([line.get("auto_us") for line in lines[::2]], [100, 50, None])
-        self.assertIn("1.88 (1.25 to 2.50)  1.50 (1.00 to 2.00)  2", out)
+        self.assertEqual([line.get("graph_us") for line in lines[::2]], [50, 25, None])
+        self.assertIn("1.88 (1.25 to 2.50)  1.50 (1.00 to 2.00)  3.00 (2.00 to 4.00)  2", out)
         self.assertIn("error: no more", out)
 
     def test_a_way_that_hangs_or_ends_is_told_and_the_others_go_on(self):
