@@ -103,6 +103,7 @@ TEST(LaunchRefusals, of_a_launch) {
        "error[V103]: l:12:38: launch is 0, must be one of those above, and there is none"},
       {"begun 0", "begun x", "error[T001]: l:13:50: expected launch, found `x`"},
       {"begins epoch", "begins era", "error[T001]: l:12:48: expected `epoch`, found `era`"},
+      {"bounds epoch", "bounds era", "error[T001]: l:30:49: expected `epoch`, found `era`"},
       {"awaits 0", "awaits 8", "error[V103]: l:12:39: signal is 8, must be within 0..7"},
       {"reserved 2", "reserved -1",
        "error[V103]: l:13:61: reserved SMs is -1, must be within 0..2147483647"},
