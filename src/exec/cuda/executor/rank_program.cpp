@@ -96,7 +96,9 @@ Checked<Ok> RankProgram::warm_up() const {
 }
 
 Checked<Ok> RankProgram::capture(std::chrono::nanoseconds limit) {
-  HP_TRY(graph_, capture_graph({.limit = limit}));
+  if (!is_one_kernel()) {
+    HP_TRY(graph_, capture_graph({.limit = limit}));
+  }
   if (!parts_.trace) return Ok{};
   HP_TRY(traced_, capture_graph({.limit = limit, .trace = &*parts_.trace}));
   return Ok{};

@@ -35,8 +35,8 @@ struct PreparedLaunch {
 
 // One rank's launches on its GPU: a stream for every queue, captured into one graph that is
 // replayed as a whole. Entry and Exit stand in the stream of the first kernels, so that these begin
-// while the Entry ends; where a kernel bounds the epoch it alone is captured, but in a trace.
-// Nothing is allocated, and the host waits for nothing, between replays.
+// while the Entry ends. An execution that is one kernel needs no graph, but for a trace. Nothing is
+// allocated, and the host waits for nothing, between replays.
 class RankProgram {
  public:
   struct Parts {
@@ -90,7 +90,6 @@ class RankProgram {
   [[nodiscard]] const std::vector<PreparedLaunch>& launches() const { return parts_.launches; }
   // Requires: there is one.
   [[nodiscard]] const RankTrace& trace() const { return *parts_.trace; }
-  [[nodiscard]] std::int64_t nodes() const { return graph_ ? graph_->nodes() : 0; }
 
  private:
   RankProgram(int rank, Parts parts, Stream aside)
@@ -166,7 +165,7 @@ class RankProgram {
   std::map<QueueId, Event> ends_;            // of streams
   std::map<launch::LaunchId, Event> over_;   // of launches that others are after
   std::map<launch::LaunchId, Event> begun_;  // of launches that others begin behind
-  std::optional<Graph> graph_;
+  std::optional<Graph> graph_;               // none where an execution is one kernel
   std::optional<Graph> traced_;
 };
 
