@@ -28,8 +28,8 @@ class Rank {
     const auto counts = [&](TaskId id) {
       return draft_.task(id).kind == TaskKind::Compute && draft_.offers.counts_rows(id);
     };
-    if (std::ranges::any_of(kernel_->does, counts)) return;  // numbers are cleared before
     const TaskId task = kernel_->does.front();
+    if (std::ranges::any_of(kernel_->does, counts)) return draft_.refuse(task, Reason::CountsRows);
     if (!names_signals(kernel_->kernels.front())) return draft_.refuse(task, Reason::NoSignals);
     if (draft_.target.shares_gpus) return draft_.refuse(task, Reason::SharedGpus);
     if (others_ > 0) return draft_.refuse(task, Reason::OtherLaunches, others_);
@@ -38,7 +38,7 @@ class Rank {
                            std::ssize(entry_->awaits) + std::ssize(kernel_->awaits),
                            std::ssize(entry_->raises) + std::ssize(exit_->raises));
     }
-    if (!reads_late()) return draft_.refuse(task, Reason::ReadsEarly);
+    if (!may_read_early()) return draft_.refuse(task, Reason::ReadsEarly);
     kernel_->bounds_epoch = true;
     draft_.applied(task);
   }
@@ -82,8 +82,8 @@ class Rank {
            std::ranges::all_of(exit_->raises, is_flag, &Raise::signal);
   }
 
-  // What it reads before the Entry's waits are over no task writes.
-  [[nodiscard]] bool reads_late() const {
+  // Whether no task writes what the kernel may read before the Entry's waits are over.
+  [[nodiscard]] bool may_read_early() const {
     const auto is_input = [&](const Place& place) {
       return place.alloc.index() < draft_.plan.allocs.size() &&
              draft_.plan.allocs[place.alloc.index()].rank == kernel_->rank &&
@@ -112,7 +112,6 @@ class Rank {
 }  // namespace
 
 void bound_epochs(Draft& draft) {
-  if (draft.target.most_bounds == 0) return;
   std::vector<Rank> ranks(static_cast<std::size_t>(draft.plan.mesh.ranks()), Rank(draft));
   for (Step& step : draft.steps) {
     if (!step.is_joined) ranks[step.launch.rank.index()].note(step.launch);

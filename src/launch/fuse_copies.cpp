@@ -84,7 +84,7 @@ class CopyFuser {
   [[nodiscard]] bool may_wait_for_others(const Kernel& kernel, const std::string& variant) const {
     Kernel chosen = kernel;
     chosen.variant = variant;
-    return draft_.target.most_bounds > 0 && draft_.offers.bounds_epochs(chosen);
+    return draft_.offers.bounds_epochs(chosen);
   }
 
   [[nodiscard]] bool is_behind_entry(TaskId id) const {

@@ -83,18 +83,19 @@ void choose_variants(Draft& draft);
 
 // Elements that a kernel stores for another rank's say by themselves that they are there.
 // Precondition: one fused store raises the flag, and addends of one kernel alone wait for it; they
-// read just what the fused store stores, which nobody else touches; threads of both kernels move
-// elements; the kernel awaits at most `most_in_data` bytes so; no other plan uses the memory.
+// read just what the fused store stores, and no other launch touches it; threads of both kernels
+// move elements; the kernel awaits at most `most_in_data` bytes so; no other plan uses the memory.
 // Order: the flag orders each element's store before its addend, and nothing else. Data, rounding:
 // as they are.
 void signal_in_data(Draft& draft);
 
-// A kernel that is all of an execution on its rank begins and ends the execution itself: no kernel
-// stands between it and the next one.
-// Precondition: the target's kernel can, and awaits or raises signals inside; no other launch of
-// the rank has kernels, waits or signals; the Exit awaits nothing; the kernel reads inputs of its
-// rank, and what comes by its own signals; GPUs are not shared. Order: as it is, but that inputs
-// and what signals bring may be read before the waits of the Entry and of the launch are over.
+// A kernel that is all of an execution on its rank begins and ends the execution itself: no other
+// kernel stands between it and the next one.
+// Precondition: the target's kernel can, awaits or raises signals inside, and counts no rows; no
+// other launch of the rank has kernels, waits or signals; the Exit awaits nothing; GPUs are not
+// shared; the kernel reads inputs of its rank, and what its own signals bring.
+// Order: the kernel may read these before the waits of the Entry and of the launch are over. All
+// else is as it is.
 // Data, rounding: as they are.
 void bound_epochs(Draft& draft);
 

@@ -68,6 +68,15 @@ TEST(BoundEpochs, leaves_kernels_that_read_what_tasks_write) {
   EXPECT_EQ(it.decided(3), refusal(Reason::ReadsEarly));
 }
 
+TEST(BoundEpochs, leaves_kernels_that_count_rows) {
+  Abilities can = bounding();
+  can.counts_rows = [](TaskId) { return true; };
+  PassRun it(one_shot(), can);
+  it.run(kPasses);
+  EXPECT_EQ(count_bounding(it), 0);
+  EXPECT_EQ(it.decided(3), refusal(Reason::CountsRows));
+}
+
 // It does not know the rank's page.
 void lose_signals(Draft& draft) {
   for (Kernel& kernel : draft.step_of(TaskId(15)).launch.kernels) {

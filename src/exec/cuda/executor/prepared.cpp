@@ -137,19 +137,23 @@ class ProgramMaker {
   // What the rank's Entry, the launch that bounds the epoch and the Exit await and raise.
   [[nodiscard]] device::Bounds bounds() const {
     device::Bounds bounds{};
+    const auto next = [](auto& table, std::int32_t& count) -> auto& {
+      HP_CHECK(count < device::kMostBounds, "a launch plan bounds epochs of few signals alone");
+      return table[count++];
+    };
     bounds.epoch = reinterpret_cast<std::uint32_t*>(prepared_.peers.signals(rank_).epoch());
     for (const launch::LaunchId id : launches_) {
       const launch::Launch& launch = launch_of(id);
       if (launch.begins_epoch) bounds.task = static_cast<std::uint32_t>(launch.does.front().value);
       for (const launch::SignalId signal : launch.awaits) {
-        bounds.waits[bounds.wait_count++] = {
+        next(bounds.waits, bounds.wait_count) = {
             .wait = wait_for(prepared_.peers, prepared_.network.get(), prepared_.pages, signal),
             .epochs_back = launch.begins_epoch ? 1U : 0U};
       }
       for (const launch::Raise& raise : launch.raises) {
         if (is_lost(launch, raise)) continue;
-        device::RaiseTarget& to = launch.begins_epoch ? bounds.begins[bounds.begin_count++]
-                                                      : bounds.ends[bounds.end_count++];
+        device::RaiseTarget& to = launch.begins_epoch ? next(bounds.begins, bounds.begin_count)
+                                                      : next(bounds.ends, bounds.end_count);
         to = target_of(prepared_.peers, prepared_.pages, raise);
       }
     }

@@ -51,8 +51,9 @@ Checked<RankProgram> RankProgram::make(int rank, Parts parts) {
     events.emplace(key, std::move(event));
     return Ok{};
   };
-  for (const PreparedLaunch& prepared : program.parts_.launches) {
-    const launch::Launch& launch = program.launch_of(prepared.id);
+  for (std::size_t at = 0; at < program.parts_.launches.size(); ++at) {
+    const launch::Launch& launch = program.launch_of(program.parts_.launches[at].id);
+    if (launch.bounds_epoch) program.bounding_ = at;
     const QueueId queue = program.queue_of(launch);
     if (!program.streams_.contains(queue)) {
       HP_TRY(Stream stream, Stream::create(device));
@@ -141,9 +142,7 @@ Result<Ok, CudaError> RankProgram::order_zeros() const {
 
 Result<Ok, CudaError> RankProgram::order_all(const Pass& pass) const {
   HP_REQUIRE_OK(order_zeros());
-  if (const auto bounding = find_bounding(); bounding && pass.trace == nullptr) {
-    return order_bounding(*bounding, pass);
-  }
+  if (bounding_ && pass.trace == nullptr) return order_bounding(*bounding_, pass);
   if (pass.trace != nullptr) HP_REQUIRE_OK(pass.trace->begin(origin()));
   for (std::size_t index = 0; index < parts_.launches.size(); ++index) {
     HP_REQUIRE_OK(order(index, pass));
@@ -153,20 +152,12 @@ Result<Ok, CudaError> RankProgram::order_all(const Pass& pass) const {
 
 bool RankProgram::is_one_kernel() const {
   const bool is_disturbed = parts_.delay_seed || parts_.stray_at;
-  return find_bounding() && !parts_.zero_first && !is_disturbed;
+  return bounding_ && !parts_.zero_first && !is_disturbed;
 }
 
 Result<Ok, CudaError> RankProgram::replay(const Stream& stream) const {
-  if (is_one_kernel()) return parts_.launches[*find_bounding()].work.enqueue(stream.handle());
+  if (is_one_kernel()) return parts_.launches[*bounding_].work.enqueue(stream.handle());
   return graph_->launch(stream);
-}
-
-std::optional<std::size_t> RankProgram::find_bounding() const {
-  const auto found = std::ranges::find_if(parts_.launches, [&](const PreparedLaunch& prepared) {
-    return launch_of(prepared.id).bounds_epoch;
-  });
-  if (found == parts_.launches.end()) return std::nullopt;
-  return static_cast<std::size_t>(found - parts_.launches.begin());
 }
 
 Result<Ok, CudaError> RankProgram::order_bounding(std::size_t index, const Pass& pass) const {

@@ -119,8 +119,6 @@ class RankProgram {
   [[nodiscard]] Result<Ok, CudaError> join_queues() const;
   [[nodiscard]] Result<Ok, CudaError> order(std::size_t index, const Pass& pass) const;
   [[nodiscard]] bool is_boundary(const launch::Launch& launch) const;
-  // The place of the launch that bounds the epoch, where one does.
-  [[nodiscard]] std::optional<std::size_t> find_bounding() const;
   [[nodiscard]] Result<Ok, CudaError> order_bounding(std::size_t index, const Pass& pass) const;
   [[nodiscard]] Place place_of(std::size_t index, const Pass& pass) const;
   // What tests have a rank do before a launch.
@@ -159,8 +157,9 @@ class RankProgram {
 
   int rank_;
   Parts parts_;
-  Stream aside_;    // of no queue
-  QueueId origin_;  // of boundaries
+  Stream aside_;                         // of no queue
+  QueueId origin_;                       // of boundaries
+  std::optional<std::size_t> bounding_;  // which of the launches bounds the epoch
   std::map<QueueId, Stream> streams_;
   std::map<QueueId, Event> ends_;            // of streams
   std::map<launch::LaunchId, Event> over_;   // of launches that others are after

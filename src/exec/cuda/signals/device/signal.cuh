@@ -47,9 +47,9 @@ HP_DEVICE void raise_signals(const RaiseArgs& args) {
   }
 }
 
-// A warp, lanes of which wait; false where a wait failed. What was released before may be used by
-// who is told by these lanes. `raises`: in the first block, this warp raises what says that the
-// rank has begun.
+// By a whole warp: waits until the rank may store; false where a wait failed. Threads that the warp
+// tells of it then see what other ranks released. With `raises` the warp first raises the signals
+// which say that the rank has begun, if its block is the first.
 HP_DEVICE bool begin_bounds(const WaitContext& context, const Bounds& bounds, bool raises = true) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   if (raises && blockIdx.x == 0 && lane < bounds.begin_count) {
@@ -67,9 +67,8 @@ HP_DEVICE bool begin_bounds(const WaitContext& context, const Bounds& bounds, bo
   return __all_sync(0xffffffff, is_there);
 }
 
-// One of so many threads that say so, behind all that its share of the kernel does: with the last
-// one the execution ends. The host learns then that the rank was poisoned, and so do those that
-// wait for it.
+// Each of `arrivals` threads calls this once its share of the kernel is done. The last one ends the
+// execution. If the rank is poisoned, that thread tells the host and the ranks that wait for it.
 HP_DEVICE void end_bounds(const WaitContext& context, const Bounds& bounds) {
   const std::uint32_t epoch = load_relaxed_system(bounds.epoch) + 1;
   fence_gpu();

@@ -34,14 +34,14 @@ struct SignalWait {
   std::uint32_t no_gap = 0;
 };
 
-// At most so many ranks are awaited, and as many are told, by a kernel that bounds an execution.
+// A kernel that bounds an execution waits for at most so many signals, and raises at most so many
+// at each end.
 inline constexpr int kMostBounds = 8;
 
-// What a kernel does that is all of an execution on its rank, in place of those that stand between
-// two executions: it raises what says that the rank has begun, waits for what others raised before
-// it stores, and behind its last store it ends the epoch and raises what says that the rank is
-// done. `done` counts those of its threads that say so, up to `arrivals`; it is zero before and
-// after.
+// What a kernel that is all of an execution on its rank does in place of Entry and Exit. It raises
+// the signals of the Entry. It waits for other ranks before it stores. Behind its last store it
+// ends the epoch and raises the signals of the Exit. `done` counts the threads that have finished,
+// up to `arrivals`; it is zero before and after.
 struct Bounds {
   std::uint32_t* epoch;  // of the rank; null: other kernels stand between executions
   std::uint32_t* done;

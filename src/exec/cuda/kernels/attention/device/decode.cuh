@@ -9,8 +9,8 @@
 // known as the kernel runs.
 namespace harpe::device {
 
-// All threads that multiply: where the kernel bounds the execution it stores nothing before others
-// have ended theirs, and ends its own once all is stored.
+// The threads that multiply call these. A kernel that bounds the execution stores nothing until
+// other ranks have ended theirs. It ends its own once it has stored everything.
 inline constexpr int kBoundsBarrier = 5;
 
 HP_DEVICE void begin_decode(const DecodeExchange& exchange, const Bounds& bounds) {
