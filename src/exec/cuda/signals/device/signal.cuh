@@ -74,9 +74,9 @@ HP_DEVICE void end_bounds(const WaitContext& context, const Bounds& bounds) {
   fence_gpu();
   if (add_relaxed_gpu(bounds.done, 1) + 1 != bounds.arrivals) return;
   *bounds.done = 0;
+  const bool is_poisoned = load_relaxed_system(context.poison) != 0;
   store_relaxed_system(bounds.epoch, epoch);
   fence_system();
-  const bool is_poisoned = load_relaxed_system(context.poison) != 0;
   if (is_poisoned) store_release_system(&context.fault->is_stopped, 1);
   for (int i = 0; i < bounds.end_count; ++i) {
     if (is_poisoned) {
