@@ -45,6 +45,13 @@ HP_DEVICE std::uint64_t n_major(const void* box, std::uint32_t box_bytes) {
   return descriptor(box, box_bytes, 1024);
 }
 
+// The descriptor that all lanes of the warp have, in registers of the warp: what a step along K
+// adds to it is added there, and products follow each other without moves in between.
+HP_DEVICE std::uint64_t uniform(std::uint64_t descriptor) {
+  const auto low = static_cast<std::uint32_t>(descriptor);
+  return descriptor >> 32 << 32 | __shfl_sync(0xffffffff, low, 0);
+}
+
 // Sixteen values further along K, in units of the descriptor's address.
 inline constexpr std::uint64_t kKMajorStep = 32 >> 4;
 inline constexpr std::uint64_t kNMajorStep = 2048 >> 4;

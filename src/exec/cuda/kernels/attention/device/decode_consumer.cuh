@@ -68,7 +68,7 @@ class DecodeConsumer {
   HP_DEVICE void add_tile() {
     multiply_keys();
     weigh();
-    const int values = __shfl_sync(0xFFFFFFFF, ring_.slot, 0);
+    const int values = ring_.slot;
     wait_barrier(&sync_.filled[values], ring_.parity);
     clear_unseen(values);
     if (meet()) {
@@ -91,15 +91,15 @@ class DecodeConsumer {
   }
 
   HP_DEVICE void multiply_keys() {
-    const int slot = __shfl_sync(0xFFFFFFFF, ring_.slot, 0);
-    const int query = __shfl_sync(0xFFFFFFFF, queries_.slot, 0);
-    wait_barrier(&sync_.filled[slot], ring_.parity);
+    const int slot = ring_.slot;
     const std::uint8_t* const own = shared_.slot(slot) + place_.warpgroup * kBlocks * 64 * 128;
-    const std::uint64_t queries = k_major(shared_.queries(query));
+    const std::uint64_t all_keys = uniform(k_major(own));
+    const std::uint64_t queries = uniform(k_major(shared_.queries(queries_.slot)));
+    wait_barrier(&sync_.filled[slot], ring_.parity);
     begin_products();
 #pragma unroll
     for (int block = 0; block < kBlocks; ++block) {
-      const std::uint64_t keys = k_major(own + block * 64 * 128);
+      const std::uint64_t keys = all_keys + block * (64 * 128 >> 4);
 #pragma unroll
       for (int k = 0; k < kConfig.head_dim / 16; ++k) {
         const std::uint64_t inside = k % 4 * kKMajorStep;
@@ -229,8 +229,8 @@ class DecodeConsumer {
     } else {
       own += place_.warpgroup * DecodeShared<kConfig>::kBox;
     }
-    const std::uint64_t from = n_major(own, DecodeShared<kConfig>::kBox);
-    const std::uint64_t by = k_major(weights);
+    const std::uint64_t from = uniform(n_major(own, DecodeShared<kConfig>::kBox));
+    const std::uint64_t by = uniform(k_major(weights));
     pin(state_.sums);
     begin_products();
 #pragma unroll
