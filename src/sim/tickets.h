@@ -17,7 +17,7 @@ struct Tiling {
 };
 
 // Of a variant as launch plans name it: "tile 128x256 stages 4 cut 3 behind tile 40". None where
-// thread blocks stream K ("tile 16x128 stages 11 streams 128"), and where kernels have no variants.
+// thread blocks stream K ("tile 16x128 stages 12 streams 128"), and where kernels have no variants.
 [[nodiscard]] std::optional<Tiling> read_tiling(std::string_view variant);
 
 // Whether thread blocks stream K: all rows are one tile, and B is read once.

@@ -126,8 +126,8 @@ TEST(FewRows, are_up_to_32_of_one_panel) {
 // More of one panel where streams are long and tiles few enough to be joined.
 TEST(FewRows, of_more_than_32_in_one_panel_are_what_the_estimates_say) {
   EXPECT_TRUE(takes_few_rows(product({64}, 5120, 8192)));
-  EXPECT_TRUE(takes_few_rows(product({72}, 8192, 14336)));
-  EXPECT_TRUE(takes_few_rows(product({128}, 4096, 8192)));
+  EXPECT_TRUE(takes_few_rows(product({64}, 5120, 8192)));
+  EXPECT_TRUE(takes_few_rows(product({96}, 5120, 12800)));
   EXPECT_FALSE(takes_few_rows(product({128}, 1280, 8192)));
   EXPECT_FALSE(takes_few_rows(product({128}, 28672, 8192)));
   EXPECT_FALSE(takes_few_rows(product({129}, 8192, 14336)));

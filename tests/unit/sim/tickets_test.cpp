@@ -16,7 +16,7 @@ TEST(Tickets, tilings_are_read_from_variants) {
             (Tiling{.rows = 64, .columns = 128, .parts = 3, .whole = 40}));
   EXPECT_EQ(read_tiling("tile 64x64 stages 12 streams 20 by 4"), std::nullopt);
   EXPECT_EQ(read_tiling(""), std::nullopt);
-  EXPECT_TRUE(is_streamed("tile 16x128 stages 11 streams 128"));
+  EXPECT_TRUE(is_streamed("tile 16x128 stages 12 streams 128"));
   EXPECT_FALSE(is_streamed("tile 128x256 stages 4"));
 }
 

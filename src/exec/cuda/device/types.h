@@ -5,6 +5,8 @@
 
 #ifdef __CUDACC_RTC__
 namespace std {
+using int8_t = signed char;
+using int16_t = short;
 using int32_t = int;
 using int64_t = long long;
 using uint8_t = unsigned char;

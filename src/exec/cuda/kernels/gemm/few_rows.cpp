@@ -41,13 +41,14 @@ int looks_at(int parts, int at_once) {
 }
 
 // A launch's ramp, beside that of the other kernel (gemm.cpp).
-constexpr double kStartClocks = 4400;
+constexpr double kStartClocks = 4350;
 
 // Staging a tile's sums and adding them up in the blocks of the stream.
 double join_clocks(const GemmConfig& config, int stream_blocks) {
   const int rounds = config.tile_m / config.staged_rows();
-  const double shared = stream_blocks > 1 ? 240.0 + 575.0 * stream_blocks : 0.0;
-  return rounds * (180.0 + 64.0 * config.staged_rows() + shared);
+  const double of_block = 50.0 + 8.0 * config.staged_rows();
+  const double shared = stream_blocks > 1 ? 300.0 + of_block * stream_blocks : 0.0;
+  return rounds * (73.0 * config.staged_rows() + shared);
 }
 
 // What the owner of a tile waits for besides: each look at memory for parts of other streams.
@@ -57,42 +58,41 @@ double owner_clocks(const GemmConfig& config, int parts, int stream_blocks) {
   const int rounds = config.tile_m / config.staged_rows();
   const int looks = looks_at(parts - 1, device::parts_at_once(config.tile_m));
   const double bytes = (parts - 1) * 4.0 * config.tile_m * config.tile_n / stream_blocks;
-  return rounds * (110.0 + 900.0 * looks * passes) + bytes / 31.0;
+  return rounds * (110.0 + 900.0 * looks * passes) + bytes / 21.0;
 }
 
 // One warpgroup multiplies a tile of 64 columns, and where its share of K is short, weights that
 // were read ahead wait for it.
 double narrow_clocks(const GemmConfig& config, int tiles, double blocks) {
   const bool is_narrow = config.tile_n == 64 && config.tile_m <= 32 && tiles > 1;
-  return is_narrow && blocks <= 40 ? 1500.0 : 0.0;
+  return is_narrow && blocks <= 40 ? 760.0 : 0.0;
 }
 
 // Of a stage, for loads of the panels' rows: three warps share them out, each begins one in 160
-// clocks, and the copy engine, by estimate, in 60.
+// clocks, and the copy engine one in 70.
 double panels_clocks(int panels) {
-  constexpr int kWarps = 3;
-  return std::max(160.0 * device::ceil_div(panels, kWarps), 60.0 * panels);
+  return std::max(160.0 * device::ceil_div(panels, device::kRowWarps), 70.0 * panels);
 }
 
 // Clocks of an H200, fitted to measurements (docs/kernels.md). Memory gives more bytes a clock the
-// more blocks ask; one block takes 79 of A and B. Joins of all tiles but the last hold up a part of
-// the stream.
+// more blocks ask; the second-level cache gives all blocks 6,280 of A and B, and one of them 79.
+// Joins of all tiles but the last hold up a part of the stream.
 double stream_clocks(const GemmSpec& spec, const GemmConfig& config, int streams,
                      int stream_blocks) {
   const auto tiles = static_cast<int>(tiles_of(spec, config));
   const auto blocks = static_cast<int>(tile_blocks(spec));
   const int all = streams * stream_blocks;
-  const double scattered = config.tile_n == 64 && tiles > streams ? 0.97 : 1.0;
-  const double memory = std::min(2700.0, 1900.0 + 5.25 * all) * scattered;
+  const double memory = std::min(2700.0, 1410.0 + 7.4 * all);
   const int share = device::ceil_div(tiles * blocks, streams);
   const double longest = device::ceil_div(share, stream_blocks);
   const auto a_bytes = static_cast<double>(rows_in_tile(spec) * GemmConfig::kTileK * 2);
   const double joined = static_cast<double>(share) / blocks + (share % blocks == 0 ? 0 : 1);
   return kStartClocks + narrow_clocks(config, tiles, longest) +
          std::max({longest * all * config.b_bytes() / memory,
+                   longest * all * (a_bytes + config.b_bytes()) / 6280.0,
                    longest * (a_bytes + config.b_bytes()) / 79.0,
                    longest * panels_clocks(row_panels(spec))}) +
-         join_clocks(config, stream_blocks) * (1 + 0.71 * std::max(0.0, joined - 1)) +
+         join_clocks(config, stream_blocks) * (1 + 0.5 * std::max(0.0, joined - 1)) +
          owner_clocks(config, parts_of(tiles, blocks, streams), stream_blocks);
 }
 

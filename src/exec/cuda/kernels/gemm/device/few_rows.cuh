@@ -13,132 +13,230 @@
 // each of the other warpgroups multiplies 64 columns.
 namespace harpe::device {
 
+// K blocks of a part, a slot's stages at a time.
+template <GemmConfig kConfig>
+class SlotWalk {
+ public:
+  HP_DEVICE explicit SlotWalk(const StreamWalk& walk)
+      : first_(walk.own_first()), last_(walk.own_last()) {}
+
+  [[nodiscard]] HP_DEVICE bool valid() const { return first_ < last_; }
+  [[nodiscard]] HP_DEVICE bool is_full() const { return first_ + kStages <= last_; }
+  HP_DEVICE void next() { first_ += kStages; }
+  [[nodiscard]] HP_DEVICE int count() const {
+    return last_ - first_ < kStages ? last_ - first_ : kStages;
+  }
+  // Where a stage's block begins along K.
+  [[nodiscard]] HP_DEVICE int k(int stage) const { return (first_ + stage) * GemmConfig::kTileK; }
+  // Calls visit(stage) for all that have a block.
+  template <class Visit>
+  HP_DEVICE void for_each(Visit visit) const {
+#pragma unroll
+    for (int stage = 0; stage < kStages; ++stage) {
+      if (stage == 0 || first_ + stage < last_) visit(stage);
+    }
+  }
+
+ private:
+  static constexpr int kStages = kConfig.slot_stages();
+  int first_;
+  int last_;
+};
+
 // Warp 0, one thread.
 template <GemmConfig kConfig>
 HP_DEVICE void load_weights(const GemmArgs& args, const FewRowsShared<kConfig>& shared,
                             StreamWalk walk) {
   constexpr bool kRows = kConfig.layout == GemmLayout::KMajor;  // of 64 values along K
   auto& control = shared.control();
-  Ring<kConfig.stages> ring;
+  Ring<kConfig.slots()> ring;
   for (; walk.valid(); walk.next()) {
     const int column = walk.tile() * kConfig.tile_n;
-    for (int block = walk.own_first(); block < walk.own_last(); ++block, ring.advance()) {
-      const int k = block * GemmConfig::kTileK;
+    for (SlotWalk<kConfig> slot(walk); slot.valid(); slot.next(), ring.advance()) {
       Barrier* const filled = &control.filled[ring.slot];
       wait_barrier(&control.emptied[ring.slot], ring.parity ^ 1);
-      arrive_expecting(filled, kConfig.b_bytes());
-      if constexpr (kRows) {
-        load_tile_once(shared.b(ring.slot), &args.b, filled, k, column);
-      } else {
+      arrive_expecting(filled, static_cast<std::uint32_t>(slot.count() * kConfig.b_bytes()));
+      slot.for_each([&](int stage) {
+        char* const to = shared.b(ring.slot) + stage * kConfig.stage_bytes();
+        const int k = slot.k(stage);
+        if constexpr (kRows) {
+          load_tile_once(to, &args.b, filled, k, column);
+        } else {
 #pragma unroll
-        for (int at = 0; at < kConfig.tile_n; at += 64) {
-          load_tile_once(shared.b(ring.slot) + at * 128, &args.b, filled, column + at, k);
+          for (int at = 0; at < kConfig.tile_n; at += 64) {
+            load_tile_once(to + at * 128, &args.b, filled, column + at, k);
+          }
         }
-      }
+      });
     }
   }
 }
 
-// Warps 1 to 3 share the panels out, a lane for each: lanes of one warp would load one after the
-// other.
+// Where a lane's panel comes from: the piece that has a place along K.
+class RowsSource {
+ public:
+  HP_DEVICE RowsSource(const GemmArgs& args, int panel) : args_(args), first_(0) {
+    if (panel >= args.row_panels) return;
+    first_ = panel_of(args, panel).first_piece;
+    rows_ = rows_in_tile(panel_of(args, panel));
+    for (int i = 0; i < panel; ++i) row_ += rows_in_tile(panel_of(args, i));
+    prefetch_map(&piece_of(args, first_).map);
+  }
+  [[nodiscard]] HP_DEVICE int rows() const { return rows_; }
+  [[nodiscard]] HP_DEVICE bool has(int k) const { return rows_ == 0 || k < end_; }
+  // By the warp: one of its threads calls load(map, where the piece begins along K, row of the
+  // tile) for the sources of its first `count` lanes.
+  template <class Load>
+  HP_DEVICE void for_each(int count, Load load) const {
+    constexpr std::uint32_t kWarp = 0xffffffff;
+#pragma unroll 1
+    for (int i = 0; i < count; ++i) {
+      const auto map = __shfl_sync(kWarp, reinterpret_cast<std::uint64_t>(map_), i);
+      const int begin = __shfl_sync(kWarp, begin_, i);
+      const int row = __shfl_sync(kWarp, row_, i);
+      if (elected()) load(reinterpret_cast<const TensorMap*>(map), begin, row);
+    }
+  }
+
+  // Back to the first piece.
+  HP_DEVICE void restart() {
+    piece_ = first_ - 1;
+    end_ = 0;
+  }
+  // To the piece that has `k`, behind the one before. `is_used` as Waiter::wait has it.
+  template <class Used>
+  HP_DEVICE void advance(int k, Waiter& waiter, const Used& is_used) {
+    const GemmPiece* from = nullptr;
+    do {
+      from = &piece_of(args_, ++piece_);
+      end_ = from->k_begin + from->k_count;
+    } while (k >= end_);
+    begin_ = from->k_begin;
+    map_ = &from->map;
+    waiter.wait(from->ready, piece_, is_used);
+  }
+
+ private:
+  const GemmArgs& args_;
+  const TensorMap* map_ = nullptr;
+  int first_;  // piece
+  int rows_ = 0;
+  int row_ = 0;
+  int piece_ = 0;
+  int begin_ = 0;
+  int end_ = 0;
+};
+
+// A lane for each of the warp's panels knows where it comes from, and waits for it. One thread
+// loads them all: lanes that load by themselves take turns too, and longer.
 template <GemmConfig kConfig>
 HP_DEVICE void load_rows(const GemmArgs& args, const FewRowsShared<kConfig>& shared,
                          StreamWalk walk, int warp) {
-  constexpr int kWarps = 3;
-  const int own = static_cast<int>(threadIdx.x) % 32 * kWarps + warp - 1;  // panel
-  if (own >= args.row_panels) return;
-  auto& control = shared.control();
-  int first_row = 0;  // of the tile
-  for (int i = 0; i < own; ++i) first_row += rows_in_tile(panel_of(args, i));
+  const int panels = (args.row_panels - warp + kRowWarps) / kRowWarps;
+  if (panels <= 0) return;
   constexpr int kRowBytes = GemmConfig::kTileK * 2;
-  const auto bytes = static_cast<std::uint32_t>(rows_in_tile(panel_of(args, own)) * kRowBytes);
-  const int first_piece = panel_of(args, own).first_piece;
-  prefetch_map(&piece_of(args, first_piece).map);
+  auto& control = shared.control();
+  const int own = static_cast<int>(threadIdx.x) % 32 * kRowWarps + warp - 1;
+  RowsSource source(args, own);
+  const auto bytes =
+      static_cast<std::uint32_t>(__reduce_add_sync(0xffffffff, source.rows()) * kRowBytes);
   await_kernel_before();
   if (own == 0) {
     note_begin(args.wait, false);
     if (args.waits == 0) let_next_kernel_begin();
   }
   Waiter waiter(args.wait);
-  Ring<kConfig.stages> ring;
+  Ring<kConfig.slots()> ring;
   for (; walk.valid(); walk.next()) {
-    const GemmPiece* from = nullptr;
-    int piece = first_piece;
-    int begin = 0;
-    int end = 0;  // of the piece
-    for (int block = walk.own_first(); block < walk.own_last(); ++block, ring.advance()) {
-      const int k = block * GemmConfig::kTileK;
+    source.restart();
+    for (SlotWalk<kConfig> slot(walk); slot.valid(); slot.next(), ring.advance()) {
       Barrier* const filled = &control.filled[ring.slot];
       wait_barrier(&control.emptied[ring.slot], ring.parity ^ 1);
-      arrive_expecting(filled, bytes);
-      if (k >= end) {
-        if (from != nullptr) ++piece;
-        for (from = &piece_of(args, piece); k >= from->k_begin + from->k_count;) {
-          from = &piece_of(args, ++piece);
+      if (elected()) arrive_expecting(filled, bytes * static_cast<std::uint32_t>(slot.count()));
+      slot.for_each([&](int stage) {
+        const int k = slot.k(stage);
+        if (!source.has(k)) {
+          const auto last = ring.before();
+          source.advance(k, waiter,
+                         [&] { return is_over(&control.emptied[last.slot], last.parity); });
+          if (waiter.poisoned()) mark_poisoned(control.poisoned);
         }
-        begin = from->k_begin;
-        end = begin + from->k_count;
-        const auto last = ring.before();
-        waiter.wait(from->ready, piece,
-                    [&] { return is_over(&control.emptied[last.slot], last.parity); });
-        if (waiter.poisoned()) mark_poisoned(control.poisoned);
-      }
-      load_tile(shared.a(ring.slot) + first_row * kRowBytes, &from->map, filled, k - begin, 0);
+        __syncwarp();
+        char* const to = shared.a(ring.slot) + stage * kConfig.stage_bytes();
+        source.for_each(panels, [&](const TensorMap* map, int begin, int row) {
+          load_tile(to + row * kRowBytes, map, filled, k - begin, 0);
+        });
+      });
     }
   }
 }
 
 // One stage of one consumer's columns: four steps of 16 along K.
 template <GemmConfig kConfig>
-HP_DEVICE void multiply_columns(float (&sums)[kConfig.tile_m / 2],
-                                const FewRowsShared<kConfig>& shared, int stage, int consumer) {
-  constexpr bool kNMajor = kConfig.layout == GemmLayout::NMajor;
-  constexpr int kBoxBytes = 64 * 128;
-  const char* const box = shared.b(stage) + consumer * kBoxBytes;
-  const std::uint64_t weights = kNMajor ? n_major(box, kBoxBytes) : k_major(box);
-  const std::uint64_t rows = k_major(shared.a(stage));
+HP_DEVICE void multiply_columns(float (&sums)[kConfig.tile_m / 2], std::uint64_t weights,
+                                std::uint64_t rows) {
   using Product = Wgmma<kConfig.tile_m, kConfig.in, false>;
-  begin_products();
 #pragma unroll
   for (int step = 0; step < GemmConfig::kTileK / 16; ++step) {
-    if constexpr (kNMajor) {
+    if constexpr (kConfig.layout == GemmLayout::NMajor) {
       Product::multiply_transposed(sums, weights + step * kNMajorStep, rows + step * kKMajorStep,
                                    true);
     } else {
       Product::multiply(sums, weights + step * kKMajorStep, rows + step * kKMajorStep, true);
     }
   }
+}
+
+// A warp that multiplies no longer reads the slot.
+template <GemmConfig kConfig>
+HP_DEVICE void release(const FewRowsShared<kConfig>& shared, int slot) {
+  if (threadIdx.x % 32 == 0) arrive(&shared.control().emptied[slot]);
+}
+
+// The ring's next slot, of whose stages `Count` are filled; the one before is given back, if any.
+template <GemmConfig kConfig, int Count>
+HP_DEVICE void multiply_slot(float (&sums)[kConfig.tile_m / 2],
+                             const FewRowsShared<kConfig>& shared, int consumer,
+                             Ring<kConfig.slots()>& ring, int& before) {
+  constexpr int kBoxBytes = 64 * 128;
+  constexpr std::uint64_t kStage = kConfig.stage_bytes() >> 4;  // in units of descriptors
+  const char* const box = shared.b(ring.slot) + consumer * kBoxBytes;
+  const std::uint64_t weights =
+      uniform(kConfig.layout == GemmLayout::NMajor ? n_major(box, kBoxBytes) : k_major(box));
+  const std::uint64_t rows = uniform(k_major(shared.a(ring.slot)));
+  wait_barrier(&shared.control().filled[ring.slot], ring.parity);
+  begin_products();
+#pragma unroll
+  for (int stage = 0; stage < Count; ++stage) {
+    multiply_columns<kConfig>(sums, weights + stage * kStage, rows + stage * kStage);
+  }
   commit_products();
+  if (before >= 0) {
+    wait_products<1>();
+    release(shared, before);
+  }
+  before = ring.slot;
+  ring.advance();
 }
 
 template <GemmConfig kConfig>
 HP_DEVICE void multiply_stream(const GemmArgs& args, const FewRowsShared<kConfig>& shared,
                                int consumer, const StreamWalk& all) {
-  auto& control = shared.control();
-  const auto release = [&](int stage) {
-    if (threadIdx.x % 32 == 0) arrive(&control.emptied[stage]);
-  };
-  Ring<kConfig.stages> ring;
+  Ring<kConfig.slots()> ring;
   Exchange<kConfig> exchange(shared, consumer, all.shares());
   for (StreamWalk walk = all; walk.valid(); walk.next()) {
     float sums[kConfig.tile_m / 2] = {};
-    int before = 0;
-    for (int block = walk.own_first(); block < walk.own_last(); ++block, ring.advance()) {
-      wait_barrier(&control.filled[ring.slot], ring.parity);
-      // Said to be the same in all lanes: what describes operands stays in uniform registers.
-      const int stage = __shfl_sync(0xffffffff, ring.slot, 0);
-      multiply_columns<kConfig>(sums, shared, stage, consumer);
-      if (block != walk.own_first()) {
-        wait_products<1>();
-        release(before);
-      }
-      before = ring.slot;
+    int before = -1;  // slot
+    SlotWalk<kConfig> slot(walk);
+    for (; slot.is_full(); slot.next()) {
+      multiply_slot<kConfig, kConfig.slot_stages()>(sums, shared, consumer, ring, before);
     }
+    if (slot.valid()) multiply_slot<kConfig, 1>(sums, shared, consumer, ring, before);
     wait_products<0>();
     pin(sums);
     // Nothing is awaited any more but addends.
     if (args.waits > 0 && args.has_addends == 0 && walk.is_last()) let_next_kernel_begin();
-    if (walk.own_first() != walk.own_last()) release(before);
+    if (before >= 0) release(shared, before);
     finish_columns<kConfig>(args, shared, walk, consumer, sums, exchange);
   }
   exchange.await_taken();  // others may read what is staged here
@@ -155,11 +253,12 @@ template <GemmConfig kConfig>
 HP_DEVICE void init_barriers(const GemmArgs& args, const FewRowsShared<kConfig>& shared,
                              int shares) {
   constexpr int kWarps = 4;
+  const int loaders = args.row_panels < kRowWarps ? args.row_panels : kRowWarps;
   auto& control = shared.control();
 #pragma unroll
-  for (int stage = 0; stage < kConfig.stages; ++stage) {
-    init_barrier(&control.filled[stage], 1 + args.row_panels);
-    init_barrier(&control.emptied[stage], kWarps * kConfig.consumers());
+  for (int slot = 0; slot < kConfig.slots(); ++slot) {
+    init_barrier(&control.filled[slot], 1 + loaders);
+    init_barrier(&control.emptied[slot], kWarps * kConfig.consumers());
   }
 #pragma unroll
   for (int consumer = 0; consumer < kConfig.consumers(); ++consumer) {
@@ -177,8 +276,13 @@ HP_DEVICE void note_panels(const GemmArgs& args, const FewRowsShared<kConfig>& s
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const bool is_panel = lane < args.panel_count;
   const bool is_awaited = is_panel && panel_of(args, lane).done != nullptr;
+  const bool is_counted = is_awaited && panel_of(args, lane).is_in_data == 0;
   const std::uint32_t awaited = __ballot_sync(0xffffffff, is_awaited);
-  if (lane == 0) shared.control().awaited = awaited;
+  const std::uint32_t counted = __ballot_sync(0xffffffff, is_counted);
+  if (lane == 0) {
+    shared.control().awaited = awaited;
+    shared.control().counted = counted;
+  }
   if (!is_panel) return;
   const GemmPanel& panel = panel_of(args, lane);
   const int rows_of = panel.rows_of < 0 ? lane : panel.rows_of;
@@ -186,15 +290,18 @@ HP_DEVICE void note_panels(const GemmArgs& args, const FewRowsShared<kConfig>& s
   for (int i = 0; i < rows_of; ++i) begin += rows_in_tile(panel_of(args, i));
   shared.control().panels[lane] = {.c = panel.c_address,
                                    .c_stride = panel.c_stride,
-                                   .begin = begin,
-                                   .rows = panel.rows,
-                                   .addends = panel.addends,
                                    .first_addend = panel.first_addend,
-                                   .rows_of = panel.rows_of,
-                                   .is_in_data = panel.is_in_data};
-  if (lane == args.row_panels - 1) {
-    shared.control().rows_end = begin + rows_in_tile(panel);
+                                   .begin = static_cast<std::int16_t>(begin),
+                                   .rows = static_cast<std::int16_t>(panel.rows),
+                                   .addends = static_cast<std::int16_t>(panel.addends),
+                                   .rows_of = static_cast<std::int8_t>(panel.rows_of),
+                                   .is_in_data = static_cast<std::int8_t>(panel.is_in_data)};
+  if (lane >= args.row_panels) return;
+  const int end = begin + rows_in_tile(panel);
+  for (int row = begin; row < end; row += GemmConfig::kRowAlign) {
+    shared.control().panel_of[row / GemmConfig::kRowAlign] = static_cast<std::uint8_t>(lane);
   }
+  if (lane == args.row_panels - 1) shared.control().rows_end = end;
 }
 
 // One thread: stages are its ring.

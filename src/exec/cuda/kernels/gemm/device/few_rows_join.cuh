@@ -18,15 +18,15 @@ namespace harpe::device {
 
 // What is needed of panels to store them, in shared memory from the start: arguments that are read
 // for the first time behind a long stream come from memory.
-struct RowsPanel {
+struct alignas(16) RowsPanel {
   void* c;
   std::int64_t c_stride;
-  std::int32_t begin;  // row of the tile
-  std::int32_t rows;
-  std::int32_t addends;
   std::int32_t first_addend;
-  std::int32_t rows_of;  // as GemmPanel's
-  std::int32_t is_in_data;
+  std::int16_t begin;  // row of the tile
+  std::int16_t rows;
+  std::int16_t addends;
+  std::int8_t rows_of;  // as GemmPanel's
+  std::int8_t is_in_data;
 };
 
 // Shared memory of a block: barriers, stages of A and B, each aligned to 1,024 bytes, then what a
@@ -34,16 +34,18 @@ struct RowsPanel {
 template <GemmConfig kConfig>
 struct FewRowsShared {
   struct Control {
-    Barrier filled[kConfig.stages];   // by two loads, of A and of B
-    Barrier emptied[kConfig.stages];  // by all warps that multiply
+    Barrier filled[kConfig.slots()];   // by who loads B and by warps that load A
+    Barrier emptied[kConfig.slots()];  // by all warps that multiply
     // Of each consumer, by its warps in all blocks of the stream: sums are staged, and taken again.
     Barrier staged[kConfig.consumers()];
     Barrier taken[kConfig.consumers()];
     Barrier begun;  // by the warp that says whether and where to store
     std::uint32_t poisoned;
     std::uint32_t awaited;  // panels that somebody waits for, a bit each
+    std::uint32_t counted;  // those of them that do not say by themselves that they are there
     std::int32_t rows_end;  // of all panels
     RowsPanel panels[kMostRowPanels];
+    std::uint8_t panel_of[kConfig.tile_m / GemmConfig::kRowAlign];  // of rows of the tile
   };
   static_assert(sizeof(Control) <= GemmConfig::kBarrierBytes);
 
@@ -56,12 +58,12 @@ struct FewRowsShared {
   [[nodiscard]] HP_DEVICE const RowsPanel& panel(int index) const {
     return control().panels[index];
   }
-  [[nodiscard]] HP_DEVICE char* a(int stage) const {
-    return base + GemmConfig::kBarrierBytes + stage * kConfig.stage_bytes();
+  [[nodiscard]] HP_DEVICE char* a(int slot) const {
+    return base + GemmConfig::kBarrierBytes + slot * kConfig.slot_stages() * kConfig.stage_bytes();
   }
-  [[nodiscard]] HP_DEVICE char* b(int stage) const { return a(stage) + kConfig.a_bytes(); }
+  [[nodiscard]] HP_DEVICE char* b(int slot) const { return a(slot) + kConfig.a_bytes(); }
   [[nodiscard]] HP_DEVICE char* staged(int consumer) const {
-    return a(kConfig.stages) + consumer * kConfig.staged_bytes();
+    return a(kConfig.slots()) + consumer * kConfig.staged_bytes();
   }
 };
 
@@ -135,13 +137,14 @@ HP_DEVICE void stage_rows(char* staged, const float (&sums)[kConfig.tile_m / 2])
   }
 }
 
-// What a thread joins in one pass of the rows of the tile from `first` on that are staged together:
+// What a thread has in one pass of the rows of the tile from `first` on that are staged together:
 // groups of eight columns of a row, counted row by row, spread over the threads of all blocks of
 // the stream.
 template <GemmConfig kConfig>
 struct Eights {
   static constexpr int kCount = eights_at_once(kConfig.tile_m);
   static constexpr int kAll = kConfig.staged_rows() * 8;
+  static constexpr int kPasses = join_passes(kConfig.tile_m);
 
   HP_DEVICE Eights(const FewRowsShared<kConfig>& shared, const StreamWalk& walk, int first,
                    int pass)
@@ -184,15 +187,26 @@ HP_DEVICE void add_shares(const Eights<kConfig>& eights, int shares, const char*
     }
     return;
   }
+  constexpr int kAtOnce = 2;  // shares are a power of two
 #pragma unroll 1
-  for (int share = 0; share < shares; ++share) {
-    const std::uint32_t base = shared_address_in(staged, static_cast<std::uint32_t>(share));
+  for (int share = 0; share < shares; share += kAtOnce) {
+    EightSums<kConfig> there[kAtOnce];
 #pragma unroll
-    for (int i = 0; i < eights.kCount; ++i) {
+    for (int at = 0; at < kAtOnce * eights.kCount; ++at) {
+      const int i = at % eights.kCount;
       if (!eights.has(i)) continue;
-      const std::uint32_t from = base + static_cast<std::uint32_t>(offset_of(i));
-      add_quad(sums[i][0], load_quad_of_cluster(from));
-      add_quad(sums[i][1], load_quad_of_cluster(from + 16));
+      const auto block = static_cast<std::uint32_t>(share + at / eights.kCount);
+      const std::uint32_t from =
+          shared_address_in(staged, block) + static_cast<std::uint32_t>(offset_of(i));
+      there[at / eights.kCount][i][0] = load_quad_of_cluster(from);
+      there[at / eights.kCount][i][1] = load_quad_of_cluster(from + 16);
+    }
+#pragma unroll
+    for (int at = 0; at < kAtOnce * eights.kCount; ++at) {
+      const int i = at % eights.kCount;
+      if (!eights.has(i)) continue;
+      add_quad(sums[i][0], there[at / eights.kCount][i][0]);
+      add_quad(sums[i][1], there[at / eights.kCount][i][1]);
     }
   }
 }

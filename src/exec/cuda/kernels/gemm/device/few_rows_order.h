@@ -36,8 +36,9 @@ HP_SHARED_CODE int join_passes(int tile_m) {
   return ceil_div(staged_rows(tile_m) * 8, 128 * eights_at_once(tile_m));
 }
 
-// Panels at most.
+// Panels at most, and warps of a block that share their rows out.
 inline constexpr int kMostRowPanels = 16;
+inline constexpr int kRowWarps = 3;
 
 // At most so many K blocks of all tiles, of at most so many streams.
 inline constexpr int kMostStreamedBlocks = 1 << 21;

@@ -29,22 +29,36 @@ HP_DEVICE void store_eight(const GemmArgs& args, const RowsPanel& panel, int row
   }
 }
 
-// Calls visit(panel, row in it, row of the tile, which of the eights) for what the thread has of
-// rows of the tile from `first` on, for all panels of a row.
+// Calls visit(panel's index, panel, row in it, row of the tile, which of the eights) for what the
+// thread has of rows of the tile from `first` on, for all panels of a row. Panels come from shared
+// memory whole, those of all rows at once.
 template <GemmConfig kConfig, class Visit>
 HP_DEVICE void for_each_eight(const GemmArgs& args, const FewRowsShared<kConfig>& shared,
                               const Eights<kConfig>& eights, int first, Visit visit) {
-  int of = 0;  // the panel that brought the row
+  constexpr int kCount = Eights<kConfig>::kCount;
+  int of[kCount];  // the panel that brought the row
+  RowsPanel panels[kCount];
 #pragma unroll
   for (int i = 0; i < eights.kCount; ++i) {
     if (!eights.has(i)) continue;
+    of[i] = shared.control().panel_of[(first + eights.at(i) / 8) / GemmConfig::kRowAlign];
+    panels[i] = shared.panel(of[i]);
+  }
+  const auto visit_if = [&](int index, const RowsPanel& panel, int i) {
     const int row = first + eights.at(i) / 8;
-    while (row >= shared.panel(of).begin + box_rows(shared.panel(of).rows)) ++of;
-    const RowsPanel& panel = shared.panel(of);
-    if (row - panel.begin >= panel.rows) continue;
-    visit(panel, row - panel.begin, row, i);
-    for (int other = args.row_panels; other < args.panel_count; ++other) {
-      if (shared.panel(other).rows_of == of) visit(shared.panel(other), row - panel.begin, row, i);
+    const int inside = row - panels[i].begin;
+    if (inside < panels[i].rows) visit(index, panel, inside, row, i);
+  };
+#pragma unroll
+  for (int i = 0; i < eights.kCount; ++i) {
+    if (eights.has(i)) visit_if(of[i], panels[i], i);
+  }
+#pragma unroll 1
+  for (int other = args.row_panels; other < args.panel_count; ++other) {
+    const RowsPanel panel = shared.panel(other);
+#pragma unroll
+    for (int i = 0; i < eights.kCount; ++i) {
+      if (eights.has(i) && panel.rows_of == of[i]) visit_if(other, panel, i);
     }
   }
 }
@@ -61,17 +75,17 @@ template <GemmConfig kConfig>
 HP_DEVICE void store_joined(const GemmArgs& args, const FewRowsShared<kConfig>& shared,
                             const Eights<kConfig>& eights, int first, int first_column,
                             const EightSums<kConfig>& sums) {
-  for_each_eight<kConfig>(
-      args, shared, eights, first, [&](const RowsPanel& panel, int row, int row_of_tile, int i) {
-        const int column = first_column + eights.at(i) % 8 * 8;
-        if (panel.addends == 0) {
-          store_eight<kConfig>(args, panel, row, column, sums[i][0], sums[i][1]);
-        } else if (panel.rows_of < 0) {
-          float4* const to = kept_at<kConfig>(args, row_of_tile, column);
-          to[0] = sums[i][0];
-          to[1] = sums[i][1];
-        }
-      });
+  for_each_eight(args, shared, eights, first,
+                 [&](int /*index*/, const RowsPanel& panel, int row, int row_of_tile, int i) {
+                   const int column = first_column + eights.at(i) % 8 * 8;
+                   if (panel.addends == 0) {
+                     store_eight<kConfig>(args, panel, row, column, sums[i][0], sums[i][1]);
+                   } else if (panel.rows_of < 0) {
+                     float4* const to = kept_at<kConfig>(args, row_of_tile, column);
+                     to[0] = sums[i][0];
+                     to[1] = sums[i][1];
+                   }
+                 });
 }
 
 // Whether a wait of any block of the stream expired. Asked together: a word may be set meanwhile.
@@ -102,11 +116,11 @@ HP_DEVICE bool join_rows(const GemmArgs& args, const FewRowsShared<kConfig>& sha
       skip = is_any_poisoned<kConfig>(shared, walk.shares(), consumer);
     }
 #pragma unroll 1
-    for (int pass = 0; pass < join_passes(kConfig.tile_m); ++pass) {
+    for (int pass = 0; pass < Eights<kConfig>::kPasses; ++pass) {
       const Eights<kConfig> eights(shared, walk, kFirst, pass);
       EightSums<kConfig> sums = {};
       add_shares<kConfig>(eights, walk.shares(), staged, sums);
-      if (pass + 1 == join_passes(kConfig.tile_m)) exchange.take();
+      if (pass + 1 == eights.kPasses) exchange.take();
       if (walk.is_owner()) {
         add_parts<kConfig>(args, eights, walk, consumer, kFirst, sums);
         const int column = walk.tile() * kConfig.tile_n + consumer * 64;
@@ -122,18 +136,23 @@ HP_DEVICE bool join_rows(const GemmArgs& args, const FewRowsShared<kConfig>& sha
   }
 }
 
-// A consumer's first warp, once the consumer's columns of a tile are stored: counts them for the
-// panels that have addends, or for the others, a lane for each. Nothing of a poisoned kernel's was
-// stored. Elements that say that they are there need not be counted.
-HP_DEVICE void publish_columns(const GemmArgs& args, std::uint32_t awaited, bool skipped,
-                               bool with_addends) {
+// By a consumer, once its columns of a tile are stored: its first warp counts them for the panels
+// that have addends, or for the others, a lane for each. Nothing of a poisoned kernel's was stored.
+// Elements that say that they are there need not be counted.
+template <GemmConfig kConfig>
+HP_DEVICE void publish_columns(const GemmArgs& args, const FewRowsShared<kConfig>& shared,
+                               int consumer, bool skipped, bool with_addends) {
+  const auto& control = shared.control();
+  const std::uint32_t panels = skipped ? control.awaited : control.counted;
+  if (panels == 0) return;
+  sync_threads(1 + consumer, 128);
   const auto lane = static_cast<int>(threadIdx.x % 128);
-  if (lane >= args.panel_count || (awaited >> lane & 1) == 0) return;
+  if (lane >= args.panel_count || (panels >> lane & 1) == 0) return;
   const GemmPanel& panel = panel_of(args, lane);
   if ((panel.addends != 0) != with_addends) return;
   if (skipped) {
     give_up_block(panel);
-  } else if (panel.is_in_data == 0) {
+  } else {
     publish_block(args, panel);
   }
 }
@@ -172,8 +191,8 @@ HP_DEVICE void add_eight(const uint4& eight, float4& low, float4& high) {
 // addends.
 struct DueEight {
   static constexpr int kAhead = 2;
-  const RowsPanel* panel = nullptr;  // null: there is none
-  int row = 0;                       // of the panel
+  int panel = -1;  // none
+  int row = 0;     // of the panel
   int column = 0;
   float4 low;
   float4 high;
@@ -181,22 +200,19 @@ struct DueEight {
 };
 
 template <GemmConfig kConfig>
-HP_DEVICE void begin_eight(const GemmArgs& args, const RowsPanel& panel, int row, int row_of_tile,
-                           int column, DueEight& due) {
-  due.panel = &panel;
-  due.row = row;
-  due.column = column;
+HP_DEVICE void begin_eight(const GemmArgs& args, const RowsPanel& panel, int row_of_tile,
+                           DueEight& due) {
   due.low = make_float4(-0.0F, -0.0F, -0.0F, -0.0F);  // that all values leave as they are
   due.high = due.low;
   if (panel.rows_of < 0) {
-    const float4* const kept = kept_at<kConfig>(args, row_of_tile, column);
+    const float4* const kept = kept_at<kConfig>(args, row_of_tile, due.column);
     due.low = kept[0];
     due.high = kept[1];
   }
 #pragma unroll
   for (int i = 0; i < DueEight::kAhead; ++i) {
     if (i < panel.addends) {
-      due.ahead[i] = load_eight(piece_of(args, panel.first_addend + i), row, column);
+      due.ahead[i] = load_eight(piece_of(args, panel.first_addend + i), due.row, due.column);
     }
   }
 }
@@ -217,8 +233,7 @@ HP_DEVICE bool add_addend(const GemmArgs& args, const GemmPiece& from, DueEight&
 
 // All addends, in their order; false where one did not come.
 template <Element kFrom>
-HP_DEVICE bool add_all(const GemmArgs& args, DueEight& due) {
-  const RowsPanel& panel = *due.panel;
+HP_DEVICE bool add_all(const GemmArgs& args, const RowsPanel& panel, DueEight& due) {
 #pragma unroll
   for (int i = 0; i < DueEight::kAhead; ++i) {
     if (i >= panel.addends) return true;
@@ -251,17 +266,21 @@ HP_DEVICE void add_addends(const GemmArgs& args, const FewRowsShared<kConfig>& s
                            const StreamWalk& walk, int first, int pass, int first_column) {
   const Eights<kConfig> eights(shared, walk, first, pass);
   DueEight due[Eights<kConfig>::kCount];
-  for_each_eight<kConfig>(args, shared, eights, first,
-                          [&](const RowsPanel& panel, int row, int row_of_tile, int i) {
-                            const int column = first_column + eights.at(i) % 8 * 8;
-                            if (panel.addends == 0 || column >= args.n) return;
-                            begin_eight<kConfig>(args, panel, row, row_of_tile, column, due[i]);
-                          });
+  for_each_eight(args, shared, eights, first,
+                 [&](int index, const RowsPanel& panel, int row, int row_of_tile, int i) {
+                   const int column = first_column + eights.at(i) % 8 * 8;
+                   if (panel.addends == 0 || column >= args.n) return;
+                   due[i].panel = index;
+                   due[i].row = row;
+                   due[i].column = column;
+                   begin_eight<kConfig>(args, panel, row_of_tile, due[i]);
+                 });
 #pragma unroll
   for (int i = 0; i < eights.kCount; ++i) {
-    if (due[i].panel == nullptr) continue;
-    if (add_all<kConfig.in>(args, due[i])) {
-      store_eight<kConfig>(args, *due[i].panel, due[i].row, due[i].column, due[i].low, due[i].high);
+    if (due[i].panel < 0) continue;
+    const RowsPanel panel = shared.panel(due[i].panel);
+    if (add_all<kConfig.in>(args, panel, due[i])) {
+      store_eight<kConfig>(args, panel, due[i].row, due[i].column, due[i].low, due[i].high);
     } else {
       mark_poisoned(shared.control().poisoned);
     }
@@ -302,12 +321,12 @@ HP_DEVICE void store_with_addends(const GemmArgs& args, const FewRowsShared<kCon
     if (!walk.is_owner()) continue;
     const int column = walk.tile() * kConfig.tile_n + consumer * 64;
     for (int first = 0; first < kConfig.tile_m && !skip; first += kConfig.staged_rows()) {
-      for (int pass = 0; pass < join_passes(kConfig.tile_m); ++pass) {
+      for (int pass = 0; pass < Eights<kConfig>::kPasses; ++pass) {
         add_addends<kConfig>(args, shared, walk, first, pass, column);
       }
     }
     const bool failed = any_of_threads(1 + consumer, 128, shared.poisoned());
-    if (threadIdx.x % 128 < 32) publish_columns(args, shared.control().awaited, failed, true);
+    publish_columns<kConfig>(args, shared, consumer, failed, true);
   }
   let_next_kernel_begin();
 }
@@ -321,10 +340,7 @@ HP_DEVICE void finish_columns(const GemmArgs& args, const FewRowsShared<kConfig>
                               Exchange<kConfig>& exchange) {
   wait_barrier(&shared.control().begun, 0);
   const bool skip = join_rows<kConfig>(args, shared, walk, consumer, sums, exchange);
-  const std::uint32_t awaited = shared.control().awaited;
-  if (awaited == 0 || !walk.is_owner()) return;
-  sync_threads(1 + consumer, 128);
-  if (threadIdx.x % 128 < 32) publish_columns(args, awaited, skip, false);
+  if (walk.is_owner()) publish_columns<kConfig>(args, shared, consumer, skip, false);
 }
 
 }  // namespace harpe::device

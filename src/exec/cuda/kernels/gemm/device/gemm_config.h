@@ -80,8 +80,12 @@ struct GemmConfig {
   static constexpr int kRowAlign = 8;
   static constexpr int kStagedRowBytes = 64 * 4 + 16;
   HP_SHARED_CODE int staged_rows() const { return device::staged_rows(tile_m); }
+  // Stages that are filled together and emptied together: up to 64 rows a block multiplies a stage
+  // in half the time that waiting for one takes, and giving it back.
+  HP_SHARED_CODE int slot_stages() const { return few_rows && tile_m <= 64 ? 2 : 1; }
+  HP_SHARED_CODE int slots() const { return stages / slot_stages(); }
   // Whether threads that multiply need more registers than the others.
-  HP_SHARED_CODE bool deals_registers() const { return tile_m >= 64 && consumers() == kConsumers; }
+  HP_SHARED_CODE bool deals_registers() const { return tile_m >= 32 && consumers() == kConsumers; }
   HP_SHARED_CODE int staged_bytes() const {
     return few_rows ? staged_rows() * kStagedRowBytes : staged_boxes() * kBoxBytes;
   }
@@ -103,7 +107,8 @@ HP_SHARED_CODE bool legal_few_rows(const GemmConfig& config) {
           config.tile_m == 128) &&
          config.tile_n % 64 == 0 && config.cluster == 1 && !config.ping_pong && !config.groups &&
          config.cuts && config.store == GemmStore::Bulk && !config.has_maps() &&
-         config.stages >= 2 && config.shared_bytes() <= kSharedMemoryLimit;
+         config.slots() >= 2 && config.stages % config.slot_stages() == 0 &&
+         config.shared_bytes() <= kSharedMemoryLimit;
 }
 
 // The rules a variant keeps.
