@@ -248,26 +248,28 @@ HP_DEVICE void multiply_stream(const GemmArgs& args, const FewRowsShared<kConfig
   if (threadIdx.x % 128 == 0) note_end(args.wait);
 }
 
-// Warp 0, one thread.
+// Warp 0, a lane for each slot: nothing is loaded before.
 template <GemmConfig kConfig>
 HP_DEVICE void init_barriers(const GemmArgs& args, const FewRowsShared<kConfig>& shared,
                              int shares) {
   constexpr int kWarps = 4;
-  const int loaders = args.row_panels < kRowWarps ? args.row_panels : kRowWarps;
+  static_assert(kConfig.slots() <= 32);
+  const int lane = static_cast<int>(threadIdx.x) % 32;
   auto& control = shared.control();
-#pragma unroll
-  for (int slot = 0; slot < kConfig.slots(); ++slot) {
-    init_barrier(&control.filled[slot], 1 + loaders);
-    init_barrier(&control.emptied[slot], kWarps * kConfig.consumers());
+  if (lane < kConfig.slots()) {
+    init_barrier(&control.filled[lane],
+                 1 + (args.row_panels < kRowWarps ? args.row_panels : kRowWarps));
+    init_barrier(&control.emptied[lane], kWarps * kConfig.consumers());
   }
-#pragma unroll
-  for (int consumer = 0; consumer < kConfig.consumers(); ++consumer) {
-    init_barrier(&control.staged[consumer], kWarps * shares);
-    init_barrier(&control.taken[consumer], kWarps * shares);
+  if (lane < kConfig.consumers()) {
+    init_barrier(&control.staged[lane], kWarps * shares);
+    init_barrier(&control.taken[lane], kWarps * shares);
   }
-  init_barrier(&control.begun, 1);
+  if (lane == 0) {
+    init_barrier(&control.begun, 1);
+    control.poisoned = 0;
+  }
   fence_barrier_init();
-  control.poisoned = 0;
 }
 
 // Warp 3, a lane for each panel.
@@ -373,7 +375,7 @@ HP_DEVICE void gemm_of_few_rows(const GemmArgs& args, char* memory) {
   const int block = static_cast<int>(blockIdx.x) - args.copy_blocks;
   const StreamWalk walk(args.tiles, args.full_tiles, block / shares, args.parts, block % shares,
                         shares);
-  if (warp == 0 && elected()) {
+  if (warp == 0) {
     prefetch_map(&args.b);
     init_barriers<kConfig>(args, shared, shares);
   }
