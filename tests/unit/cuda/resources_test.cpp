@@ -69,7 +69,7 @@ TEST(KernelCheck, finds_nothing_in_a_sound_kernel) {
 TEST(KernelCheck, finds_everything_a_shipped_kernel_may_not_be) {
   const KernelReport report{
       .resources = {.spill_bytes = 8, .shared_bytes = 16, .losses = "(C7510) slow"},
-      .instructions = {.all = 10, .matrix = 0, .local = 3},
+      .instructions = {.all = 10, .matrix = 0, .local = 3, .moves = 4},
       .seconds = 4.254,
       .cubin_bytes = 0};
   EXPECT_EQ(findings_of(report),
@@ -79,7 +79,8 @@ TEST(KernelCheck, finds_everything_a_shipped_kernel_may_not_be) {
                 "G032 kernel `one` compiles in 4.25 s, longer than 4 s",
                 "G033 kernel `one` is not what its source says: (C7510) slow",
                 "G034 kernel `one` has no HGMMA instruction",
-                "G035 kernel `one` has 3 instructions on local memory"}));
+                "G035 kernel `one` has 3 instructions on local memory",
+                "G037 kernel `one` moves registers 4 times between products of a group"}));
 }
 
 TEST(Instructions, of_what_is_no_cubin_are_not_counted) {

@@ -113,6 +113,29 @@ TEST_F(CountedInstructions, that_wait_for_each_other_are_told) {
       << report.resources.losses;
 }
 
+TEST_F(CountedInstructions, see_descriptors_that_are_moved_for_each_product) {
+  const auto moves_of = [&](const std::string& lane) {
+    return inspect_body(R"(
+      const unsigned own = threadIdx.x * n & 0xff;
+      const unsigned long long from = d >> 32 << 32 | )" +
+                        lane + R"(;
+      float a = 1, b = 2, c = 3, e = 4;
+      asm volatile("wgmma.fence.sync.aligned;");
+      for (int i = 0; i < 4; ++i) {
+        asm volatile("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%0, %1, %2, %3}, "
+                     "%4, %5, 1, 1, 1, 0, 0;"
+                     : "+f"(a), "+f"(b), "+f"(c), "+f"(e) : "l"(from + i * 2), "l"(from + i * 128));
+      }
+      asm volatile("wgmma.commit_group.sync.aligned;");
+      asm volatile("wgmma.wait_group.sync.aligned 0;" : "+f"(a), "+f"(b), "+f"(c), "+f"(e));
+      x[threadIdx.x] = a + b + c + e;
+    )")
+        .instructions.moves;
+  };
+  EXPECT_GE(moves_of("own"), 9);
+  EXPECT_EQ(moves_of("__shfl_sync(0xffffffff, own, 0)"), 0);
+}
+
 TEST_F(CountedInstructions, see_an_array_in_local_memory) {
   const KernelReport report = inspect_body(R"(
     int t[64];

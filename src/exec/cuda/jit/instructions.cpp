@@ -19,6 +19,8 @@ constexpr std::uint32_t kOperationMask = 0x1ff;
 constexpr std::uint32_t kHgmma = 0x1f0;
 constexpr std::uint32_t kLdl = 0x183;
 constexpr std::uint32_t kStl = 0x187;
+constexpr std::uint32_t kMoveToUniform = 0x0ca;  // R2UR
+constexpr std::uint32_t kGroup = 0x1c5;          // WARPGROUP: a group begins, or is awaited
 
 // The value at a place of a file, where the file is long enough.
 template <class Value>
@@ -58,6 +60,27 @@ std::optional<std::string_view> find_section(std::string_view file, std::string_
   return std::nullopt;
 }
 
+// Moves into registers of the warp between a matrix product and the next one of its group. Two, of
+// an address each, are no loss: descriptors that are added up there need no more.
+class MoveCounter {
+ public:
+  void see(std::uint32_t operation) {
+    constexpr std::int64_t kFew = 2;
+    if (operation == kGroup) is_inside_ = false;
+    if (operation == kMoveToUniform) ++since_;
+    if (operation != kHgmma) return;
+    if (is_inside_ && since_ > kFew) all_ += since_;
+    is_inside_ = true;
+    since_ = 0;
+  }
+  [[nodiscard]] std::int64_t all() const { return all_; }
+
+ private:
+  bool is_inside_ = false;  // of a group, behind a product
+  std::int64_t since_ = 0;
+  std::int64_t all_ = 0;
+};
+
 }  // namespace
 
 Checked<InstructionCounts> count_instructions(std::string_view name, std::string_view cubin) {
@@ -66,12 +89,15 @@ Checked<InstructionCounts> count_instructions(std::string_view name, std::string
     return make_diag(DiagCode::G036, {{"what", "the machine code"}, {"name", name}});
   }
   InstructionCounts counts;
+  MoveCounter moves;
   for (std::size_t at = 0; at + kInstructionBytes <= code->size(); at += kInstructionBytes) {
     const std::uint32_t operation = *value_at<std::uint32_t>(*code, at) & kOperationMask;
     ++counts.all;
     if (operation == kHgmma) ++counts.matrix;
     if (operation == kLdl || operation == kStl) ++counts.local;
+    moves.see(operation);
   }
+  counts.moves = moves.all();
   return counts;
 }
 

@@ -12,6 +12,7 @@ struct InstructionCounts {
   std::int64_t all = 0;
   std::int64_t matrix = 0;  // HGMMA
   std::int64_t local = 0;   // LDL, STL
+  std::int64_t moves = 0;   // R2UR between an HGMMA and the next one of its group, where many
   friend bool operator==(const InstructionCounts&, const InstructionCounts&) = default;
 };
 

@@ -95,6 +95,8 @@ std::vector<Diag> check(const KernelVariant& variant, const KernelReport& report
   find(!resources.losses.empty(), DiagCode::G033, {{"reason", resources.losses}});
   find(variant.uses_wgmma && report.instructions.matrix == 0, DiagCode::G034, {});
   find(report.instructions.local > 0, DiagCode::G035, {{"count", report.instructions.local}});
+  const InstructionCounts& counts = report.instructions;
+  find(counts.moves > counts.matrix / 2, DiagCode::G037, {{"count", counts.moves}});
   return findings;
 }
 

@@ -35,7 +35,7 @@ struct KernelReport {
 [[nodiscard]] Checked<KernelReport> inspect(const KernelVariant& variant,
                                             const CompiledKernel& kernel);
 
-// What shipped kernels may not be: G030 to G035.
+// What shipped kernels may not be: G030 to G035, G037.
 constexpr double kMostCompileSeconds = 4;
 [[nodiscard]] std::vector<Diag> check(const KernelVariant& variant, const KernelReport& report);
 
