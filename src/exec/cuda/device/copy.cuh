@@ -76,47 +76,87 @@ HP_DEVICE Byte* granule_address(Byte* base, std::int64_t granule) {
   return base + granule * kCopyGranule;
 }
 
-// Called by one thread of a block. `buffer` has kCopySlots granules, `filled` as many initialised
-// barriers of one arrival. Nothing is stored or published once a wait has expired.
-HP_DEVICE void run_copies(const CopyJob* jobs, int count, int first, int stride, Waiter& waiter,
-                          char* buffer, Barrier* filled) {
-  CopyCursor load{.granule = first};
-  CopyCursor store{.granule = first};
-  Unpublished unpublished;
-  int loads = 0;
-  int stores = 0;
-  bool more = load.settle(jobs, count);
-  while (more || stores < loads) {
-    while (more && loads - stores < kCopyLoads) {
-      const CopyJob& job = jobs[load.job];
-      const int slot = loads % kCopySlots;
-      const std::uint32_t bytes = granule_bytes(job, load.granule);
-      waiter.wait(job.ready, load.job, [] { return true; });
-      wait_stores_read<kCopySlots - kCopyLoads>();  // the slot's last has been read
-      arrive_expecting(&filled[slot], bytes);
-      load_bytes(buffer + slot * kCopyGranule,
-                 granule_address(static_cast<const char*>(job.from), load.granule), bytes,
-                 &filled[slot]);
-      ++loads;
-      load.granule += stride;
-      more = load.settle(jobs, count);
+// By one thread of a block: copies its granules of all jobs. `buffer` has kCopySlots granules,
+// `filled` as many initialised barriers of one arrival. Nothing is stored or published once a wait
+// has expired.
+class CopyRun {
+ public:
+  HP_DEVICE CopyRun(const CopyJob* jobs, int count, int first, int stride, char* buffer,
+                    Barrier* filled)
+      : jobs_(jobs),
+        count_(count),
+        stride_(stride),
+        buffer_(buffer),
+        filled_(filled),
+        load_{.granule = first},
+        store_{.granule = first},
+        more_(load_.settle(jobs, count)) {}
+
+  // The first loads, of jobs that wait for nothing, before anything may be stored.
+  HP_DEVICE void load_ahead() {
+    while (can_load() && jobs_[load_.job].ready.flag == nullptr) load();
+  }
+  HP_DEVICE void finish(Waiter& waiter) {
+    while (more_ || stores_ < loads_) {
+      while (can_load()) {
+        waiter.wait(jobs_[load_.job].ready, load_.job, [] { return true; });
+        load();
+      }
+      store(waiter.poisoned());
     }
-    store.settle(jobs, count);
-    const CopyJob& job = jobs[store.job];
-    const int slot = stores % kCopySlots;
-    wait_barrier(&filled[slot], (stores / kCopySlots) & 1);
-    if (!waiter.poisoned()) {
-      store_bytes(granule_address(static_cast<char*>(job.to), store.granule),
-                  buffer + slot * kCopyGranule, granule_bytes(job, store.granule));
+    wait_stores<0>();
+    unpublished_.finish(waiter.poisoned());
+  }
+  // Instead, where nothing may be stored: loads end before the block does.
+  HP_DEVICE void give_up() {
+    for (; stores_ < loads_; ++stores_) await_loaded();
+  }
+
+ private:
+  [[nodiscard]] HP_DEVICE bool can_load() const { return more_ && loads_ - stores_ < kCopyLoads; }
+  HP_DEVICE void await_loaded() {
+    wait_barrier(&filled_[stores_ % kCopySlots], (stores_ / kCopySlots) & 1);
+  }
+  HP_DEVICE void load() {
+    const CopyJob& job = jobs_[load_.job];
+    const int slot = loads_ % kCopySlots;
+    const std::uint32_t bytes = granule_bytes(job, load_.granule);
+    wait_stores_read<kCopySlots - kCopyLoads>();  // the slot's last has been read
+    arrive_expecting(&filled_[slot], bytes);
+    load_bytes(buffer_ + slot * kCopyGranule,
+               granule_address(static_cast<const char*>(job.from), load_.granule), bytes,
+               &filled_[slot]);
+    ++loads_;
+    load_.granule += stride_;
+    more_ = load_.settle(jobs_, count_);
+  }
+  HP_DEVICE void store(bool poisoned) {
+    store_.settle(jobs_, count_);
+    const CopyJob& job = jobs_[store_.job];
+    await_loaded();
+    if (!poisoned) {
+      store_bytes(granule_address(static_cast<char*>(job.to), store_.granule),
+                  buffer_ + stores_ % kCopySlots * kCopyGranule,
+                  granule_bytes(job, store_.granule));
       commit_stores();
     }
     wait_stores<kCopyStores>();
-    unpublished.store(job.done, waiter.poisoned());
-    ++stores;
-    store.granule += stride;
+    unpublished_.store(job.done, poisoned);
+    ++stores_;
+    store_.granule += stride_;
   }
-  wait_stores<0>();
-  unpublished.finish(waiter.poisoned());
-}
+
+  const CopyJob* jobs_;
+  int count_;
+  int stride_;
+  char* buffer_;
+  Barrier* filled_;
+  CopyCursor load_;
+  CopyCursor store_;
+  Unpublished unpublished_;
+  int loads_ = 0;
+  int stores_ = 0;
+  bool more_;
+};
 
 }  // namespace harpe::device

@@ -18,8 +18,9 @@ HP_DEVICE void copy_granules(const AttentionArgs& args, std::uint8_t* memory) {
   for (int slot = 0; slot < kCopySlots; ++slot) init_barrier(&filled[slot], 1);
   fence_barrier_init();
   Waiter waiter(args.wait);
-  run_copies(args.copies, args.copy_count, static_cast<int>(blockIdx.x), args.copy_blocks, waiter,
-             reinterpret_cast<char*>(memory), filled);
+  CopyRun(args.copies, args.copy_count, static_cast<int>(blockIdx.x), args.copy_blocks,
+          reinterpret_cast<char*>(memory), filled)
+      .finish(waiter);
 }
 
 // By one thread: the maps of the first loads, where all keys are in one chunk.

@@ -306,28 +306,33 @@ HP_DEVICE void note_panels(const GemmArgs& args, const FewRowsShared<kConfig>& s
   if (lane == args.row_panels - 1) shared.control().rows_end = end;
 }
 
-// One thread: stages are its ring.
-template <GemmConfig kConfig>
-HP_DEVICE void run_copies_beside_rows(const GemmArgs& args, const FewRowsShared<kConfig>& shared) {
-  static_assert(GemmConfig::kBarrierBytes + kCopySlots * kCopyGranule <= kConfig.shared_bytes());
-  static_assert(kCopySlots * sizeof(Barrier) <= GemmConfig::kBarrierBytes);
-  auto* const filled = reinterpret_cast<Barrier*>(shared.base);
-  for (int slot = 0; slot < kCopySlots; ++slot) init_barrier(&filled[slot], 1);
-  fence_barrier_init();
-  Waiter waiter(args.wait);
-  run_copies(args.copies, args.copy_count, static_cast<int>(blockIdx.x), args.copy_blocks, waiter,
-             shared.a(0), filled);
-}
-
-// The first warp of a block that copies.
+// The first warp of a block that copies, of which one thread does; stages are its ring. What is
+// read is on its way before the rank may store.
 template <GemmConfig kConfig>
 HP_DEVICE void copy_beside_rows(const GemmArgs& args, const FewRowsShared<kConfig>& shared) {
+  static_assert(GemmConfig::kBarrierBytes + kCopySlots * kCopyGranule <= kConfig.shared_bytes());
+  static_assert(kCopySlots * sizeof(Barrier) <= GemmConfig::kBarrierBytes);
+  const bool is_copying = threadIdx.x == 0;
+  auto* const filled = reinterpret_cast<Barrier*>(shared.base);
+  CopyRun run(args.copies, args.copy_count, static_cast<int>(blockIdx.x), args.copy_blocks,
+              shared.a(0), filled);
+  if (is_copying) {
+    for (int slot = 0; slot < kCopySlots; ++slot) init_barrier(&filled[slot], 1);
+    fence_barrier_init();
+  }
   await_kernel_before();
+  if (is_copying) run.load_ahead();
+  __syncwarp();
   const bool is_bounded = args.bounds.epoch != nullptr;
   const bool may_store = !is_bounded || begin_bounds(args.wait, args.bounds);
-  if (!elected()) return;
+  if (!is_copying) return;
   note_begin(args.wait, true);
-  if (may_store) run_copies_beside_rows<kConfig>(args, shared);
+  Waiter waiter(args.wait);
+  if (may_store) {
+    run.finish(waiter);
+  } else {
+    run.give_up();
+  }
   if (is_bounded) end_bounds(args.wait, args.bounds);
   note_end(args.wait);
 }

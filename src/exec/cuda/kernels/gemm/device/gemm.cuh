@@ -333,8 +333,9 @@ HP_DEVICE void copy_granules(const GemmArgs& args, const GemmShared<kConfig>& sh
   for (int slot = 0; slot < kCopySlots; ++slot) init_barrier(&filled[slot], 1);
   fence_barrier_init();
   Waiter waiter(args.wait);
-  run_copies(args.copies, args.copy_count, static_cast<int>(blockIdx.x), args.copy_blocks, waiter,
-             shared.a(0), filled);
+  CopyRun(args.copies, args.copy_count, static_cast<int>(blockIdx.x), args.copy_blocks, shared.a(0),
+          filled)
+      .finish(waiter);
 }
 
 // A warp of which threads store or copy.
