@@ -6,8 +6,9 @@
 
 Runs `harpe bench` for linears of Llama-3 8B, 70B and Qwen3-32B at few rows, all schedules and
 NCCL with cuBLASLt in turns, and prints for each case the time of `auto` over that of the fastest
-schedule and over the libraries' time. `-o` appends a JSON line for each case: its sizes, the times
-of schedules and libraries by name, why others have none, and the libraries' arithmetic alone.
+schedule and over the libraries' time, as `harpe bench` has it and with several executions in one
+graph. `-o` appends a JSON line for each case: its sizes, the times of schedules and libraries by
+name, why others have none, and the libraries' arithmetic alone.
 """
 import argparse
 import json
@@ -63,6 +64,18 @@ def times_of(report):
     return ours, theirs, reasons
 
 
+def over_libraries_in_graph(report):
+    """The time of `auto` over the libraries' in a graph of several executions; None: not taken."""
+    ours, theirs = None, []
+    for entry in report["cases"][0]["entries"]:
+        time_us = entry.get("in_graph_us")
+        if time_us and entry["baseline"]:
+            theirs.append(time_us)
+        elif entry["name"] == "auto":
+            ours = time_us
+    return ours / min(theirs) if ours and theirs else None
+
+
 def mean(ratios):
     return math.exp(sum(map(math.log, ratios)) / len(ratios))
 
@@ -78,7 +91,7 @@ def main():
     parser.add_argument("-o", "--output")
     args = parser.parse_args()
     begun = time.time()
-    to_best, to_libraries = [], []
+    to_best, to_libraries, to_graphs = [], [], []
     for op, m, n, k in cases(args.unseen):
         if time.time() - begun > args.seconds:
             print("the time is over")
@@ -90,6 +103,7 @@ def main():
         if args.output:
             row = {"operator": op, "m": m, "n": n, "k": k, "ranks": args.ranks, "ours": ours,
                    "theirs": theirs, "reasons": reasons,
+                   "over_libraries_in_graph": over_libraries_in_graph(report),
                    "arithmetic_us": report["cases"][0].get("arithmetic_us")}
             with open(args.output, "a", encoding="utf-8") as file:
                 file.write(json.dumps(row) + "\n")
@@ -101,13 +115,18 @@ def main():
         library = min(theirs.values())
         to_best.append(ours["auto"] / min(ours[best], ours["auto"]))
         to_libraries.append(ours["auto"] / library)
+        in_graph = over_libraries_in_graph(report)
+        if in_graph:
+            to_graphs.append(in_graph)
         print(f"{op:8} {m:4}x{n}x{k}: auto {ours['auto']:7.1f} us, {best} {ours[best]:7.1f}, "
               f"libraries {library:7.1f}; auto over best {to_best[-1]:.2f}, over libraries "
-              f"{to_libraries[-1]:.2f}", flush=True)
+              f"{to_libraries[-1]:.2f}" + (f", in a graph {in_graph:.2f}" if in_graph else ""),
+              flush=True)
     if to_best:
         print(f"{len(to_best)} cases: auto over the best schedule {mean(to_best):.3f} in the mean, "
               f"{max(to_best):.2f} at worst; over libraries {mean(to_libraries):.2f} in the mean, "
-              f"{max(to_libraries):.2f} at worst")
+              f"{max(to_libraries):.2f} at worst"
+              + (f"; in graphs {mean(to_graphs):.2f}" if to_graphs else ""))
 
 
 if __name__ == "__main__":
