@@ -9,8 +9,8 @@
 namespace harpe::launch::passing {
 namespace bound_epochs_test {
 
-const std::vector<void (*)(Draft&)> kPasses = {join_panels, store_at_peers, add_at_home,
-                                               bound_epochs};
+using Passes = std::vector<void (*)(Draft&)>;
+const Passes kPasses = {join_panels, store_at_peers, add_at_home, bound_epochs};
 
 Abilities bounding() {
   Abilities can;
@@ -22,6 +22,15 @@ std::int64_t count_bounding(const PassRun& it) {
   return std::ranges::count_if(it.draft->steps, [](const Step& step) {
     return !step.is_joined && step.launch.bounds_epoch;
   });
+}
+
+// Kernels of so many ranks bound epochs, and that of rank 0 is refused.
+void expect_left(const Abilities& can, const Passes& passes, std::int64_t bounding,
+                 const std::string& why) {
+  PassRun it(one_shot(), can);
+  it.run(passes);
+  EXPECT_EQ(count_bounding(it), bounding);
+  EXPECT_EQ(it.decided(3), why);
 }
 
 TEST(BoundEpochs, has_a_kernel_that_is_all_of_an_execution_begin_and_end_it) {
@@ -40,19 +49,14 @@ TEST(BoundEpochs, leaves_kernels_that_cannot) {
 }
 
 TEST(BoundEpochs, leaves_ranks_that_launch_more) {
-  PassRun it(one_shot(), bounding());
-  it.run({join_panels, store_at_peers, bound_epochs});
-  EXPECT_EQ(count_bounding(it), 0);
-  EXPECT_EQ(it.decided(3), refusal(Reason::OtherLaunches, 1)) << "the sum";
+  const std::string the_sum = refusal(Reason::OtherLaunches, 1);
+  expect_left(bounding(), {join_panels, store_at_peers, bound_epochs}, 0, the_sum);
 }
 
 TEST(BoundEpochs, leaves_more_ranks_than_a_kernel_awaits) {
   Abilities can = bounding();
   can.most_bounds = 1;
-  PassRun it(one_shot(), can);
-  it.run(kPasses);
-  EXPECT_EQ(count_bounding(it), 0);
-  EXPECT_EQ(it.decided(3), refusal(Reason::OtherBounds, 2, 2));
+  expect_left(can, kPasses, 0, refusal(Reason::OtherBounds, 2, 2));
 }
 
 // It would be read before the Entry's waits are over.
@@ -62,19 +66,15 @@ void read_what_tasks_write(Draft& draft) {
 }
 
 TEST(BoundEpochs, leaves_kernels_that_read_what_tasks_write) {
-  PassRun it(one_shot(), bounding());
-  it.run({join_panels, store_at_peers, add_at_home, read_what_tasks_write, bound_epochs});
-  EXPECT_EQ(count_bounding(it), 2);
-  EXPECT_EQ(it.decided(3), refusal(Reason::ReadsEarly));
+  const Passes passes = {join_panels, store_at_peers, add_at_home, read_what_tasks_write,
+                         bound_epochs};
+  expect_left(bounding(), passes, 2, refusal(Reason::ReadsEarly));
 }
 
 TEST(BoundEpochs, leaves_kernels_that_count_rows) {
   Abilities can = bounding();
   can.counts_rows = [](TaskId) { return true; };
-  PassRun it(one_shot(), can);
-  it.run(kPasses);
-  EXPECT_EQ(count_bounding(it), 0);
-  EXPECT_EQ(it.decided(3), refusal(Reason::CountsRows));
+  expect_left(can, kPasses, 0, refusal(Reason::CountsRows));
 }
 
 // It does not know the rank's page.
@@ -88,18 +88,14 @@ void lose_signals(Draft& draft) {
 }
 
 TEST(BoundEpochs, leaves_kernels_without_signals) {
-  PassRun it(one_shot(), bounding());
-  it.run({join_panels, store_at_peers, add_at_home, lose_signals, bound_epochs});
-  EXPECT_EQ(count_bounding(it), 2);
-  EXPECT_EQ(it.decided(3), refusal(Reason::NoSignals));
+  const Passes passes = {join_panels, store_at_peers, add_at_home, lose_signals, bound_epochs};
+  expect_left(bounding(), passes, 2, refusal(Reason::NoSignals));
 }
 
 TEST(BoundEpochs, leaves_ranks_that_share_a_gpu) {
   Abilities can = bounding();
   can.shares_gpus = true;
-  PassRun it(one_shot(), can);
-  it.run({join_panels, store_at_peers, bound_epochs});
-  EXPECT_EQ(count_bounding(it), 0);
+  expect_left(can, {join_panels, store_at_peers, bound_epochs}, 0, refusal(Reason::SharedGpus));
 }
 
 }  // namespace bound_epochs_test

@@ -9,6 +9,7 @@
 #include "exec/cuda/kernels/attention/attention_variants.h"
 #include "exec/cuda/kernels/attention/decode.h"
 #include "exec/cuda/kernels/plain/plain_operands.h"
+#include "offers/gpu_kernels.h"
 
 namespace harpe::cuda {
 namespace {
@@ -190,13 +191,9 @@ Checked<std::optional<LaunchSpecs>> plan_heads(const LaunchChoice& choice,
                              "`, its mask, or heads that lie as they do");
 }
 
-}  // namespace
-
-namespace {
-
-// The kernel for few queries can, where it exchanges states.
+// The kernel for few queries bounds epochs, where it exchanges states.
 bool exchanges_states(const launch::Kernel& kernel) {
-  return kernel.name == "fa_fwd_sm90" && kernel.variant.starts_with("keys in") &&
+  return kernel.name == kAttentionSm90 && kernel.variant.starts_with("keys in") &&
          std::ranges::any_of(kernel.panels, [](const launch::Panel& panel) {
            return panel.fused_store || !panel.addends.empty();
          });

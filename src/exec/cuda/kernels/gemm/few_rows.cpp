@@ -74,22 +74,20 @@ double panels_clocks(int panels) {
   return std::max(160.0 * device::ceil_div(panels, device::kRowWarps), 70.0 * panels);
 }
 
-// Clocks of an H200, fitted to measurements (docs/kernels.md). Memory gives more bytes a clock the
-// more blocks ask; the second-level cache gives all blocks 6,280 of A and B, and one of them 79.
-// Joins of all tiles but the last hold up a part of the stream.
+// Clocks of an H200, fitted to measurements (docs/kernels.md). The second-level cache gives one
+// block 79 bytes a clock of A and B. Joins of all tiles but the last hold up a part of the stream.
 double stream_clocks(const GemmSpec& spec, const GemmConfig& config, int streams,
                      int stream_blocks) {
   const auto tiles = static_cast<int>(tiles_of(spec, config));
   const auto blocks = static_cast<int>(tile_blocks(spec));
   const int all = streams * stream_blocks;
-  const double memory = std::min(2700.0, 1410.0 + 7.4 * all);
   const int share = device::ceil_div(tiles * blocks, streams);
   const double longest = device::ceil_div(share, stream_blocks);
   const auto a_bytes = static_cast<double>(rows_in_tile(spec) * GemmConfig::kTileK * 2);
   const double joined = static_cast<double>(share) / blocks + (share % blocks == 0 ? 0 : 1);
   return kStartClocks + narrow_clocks(config, tiles, longest) +
-         std::max({longest * all * config.b_bytes() / memory,
-                   longest * all * (a_bytes + config.b_bytes()) / 6280.0,
+         std::max({longest * all * config.b_bytes() / streamed_from_memory(all),
+                   longest * all * (a_bytes + config.b_bytes()) / kStreamedThroughCache,
                    longest * (a_bytes + config.b_bytes()) / 79.0,
                    longest * panels_clocks(row_panels(spec))}) +
          join_clocks(config, stream_blocks) * (1 + 0.5 * std::max(0.0, joined - 1)) +
@@ -105,6 +103,8 @@ int clusters_of(int blocks, int stream_blocks) {
 }
 
 }  // namespace
+
+double streamed_from_memory(double blocks) { return std::min(2400.0, 1410.0 + 7.4 * blocks); }
 
 std::int64_t rows_in_tile(const GemmSpec& spec) {
   constexpr std::int64_t kAlign = GemmConfig::kRowAlign;

@@ -20,6 +20,11 @@ namespace harpe::cuda {
 // Whether streams may have so many blocks: clusters of these divide the blocks that copy.
 [[nodiscard]] bool can_share_streams(const GemmSpec& spec, int stream_blocks);
 
+// Bytes a clock of an H200 where each block reads weights that no other reads: what memory gives so
+// many blocks together, and what the second-level cache gives all of them, of both operands.
+[[nodiscard]] double streamed_from_memory(double blocks);
+inline constexpr double kStreamedThroughCache = 6280.0;
+
 // Streams for so many blocks, and what they take in clocks; a pure function.
 struct StreamEstimate {
   int streams = 1;

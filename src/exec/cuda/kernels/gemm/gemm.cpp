@@ -65,18 +65,18 @@ std::int64_t least_blocks(const GemmSpec& spec) {
 
 // What a multiprocessor takes, in clocks, measured on an H200 (docs/kernels.md). The tensor cores
 // do 32 values of C, an element of K each, per clock, narrow tiles a little less. The second level
-// of cache gives all blocks together 7,400 bytes a clock, and one 68. Where what a tile reads of B
-// no other has read, it gives 6,280, and memory up to 2,400, the more the more blocks ask.
+// of cache gives all blocks together 7,400 bytes a clock, and one 68; less where what a tile reads
+// of B comes from memory, since no other has read it.
 double stage_clocks(const GemmConfig& config, std::int64_t active_blocks, bool reads_memory) {
   const double narrow = config.ping_pong || config.tile_n > 128 ? 1.05 : 1.07;
   const double loss = config.tile_n > 192 ? 1.04 : narrow;
   const double multiply = config.tile_m * config.tile_n / 32.0 * loss;
   const auto active = static_cast<double>(active_blocks);
-  const double rate = std::min(68.0, (reads_memory ? 6280.0 : 7400.0) / active);
+  const double rate = std::min(68.0, (reads_memory ? kStreamedThroughCache : 7400.0) / active);
   const double cached =
       std::max(multiply, (config.a_bytes() + config.b_bytes() / config.cluster) / rate);
-  const double from_memory = std::min(2400.0, 1410.0 + 7.4 * active) / active;
-  return reads_memory ? std::max(cached, config.b_bytes() / from_memory) : cached;
+  if (!reads_memory) return cached;
+  return std::max(cached, config.b_bytes() * active / streamed_from_memory(active));
 }
 
 // Then, and of groups, few rows use each weight, and what another tile reads of them is not found

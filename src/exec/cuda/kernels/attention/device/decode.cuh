@@ -9,8 +9,8 @@
 // known as the kernel runs.
 namespace harpe::device {
 
-// The threads that multiply call these. A kernel that bounds the execution stores nothing until
-// other ranks have ended theirs. It ends its own once it has stored everything.
+// The threads that multiply call these two functions. In a kernel that bounds the execution the
+// first waits until the rank may store, and the second ends the execution behind all stores.
 inline constexpr int kBoundsBarrier = 5;
 
 HP_DEVICE void begin_decode(const DecodeExchange& exchange, const Bounds& bounds) {

@@ -9,8 +9,8 @@
 // C = A B for so few rows of A (up to 128 of all panels) that reading B decides: a tile has all
 // rows, columns of B are the rows of the tensor cores' products, and blocks stream through equal
 // shares of B (few_rows_order.h). Of a block's first warpgroup warp 0 loads B, as far ahead as
-// stages are free, and the others the rows of A, once they have arrived, a lane for each panel;
-// each of the other warpgroups multiplies 64 columns.
+// stages are free, and the others load the rows of A once they have arrived. Each of the other
+// warpgroups multiplies 64 columns.
 namespace harpe::device {
 
 // K blocks of a part, a slot's stages at a time.
