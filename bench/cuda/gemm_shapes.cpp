@@ -56,6 +56,23 @@ std::vector<GemmCase> gemm_shapes() {
       shapes.push_back(shape(layer.name, m, layer.n, layer.k / kRanks));
     }
   }
+  // Parts of two ranks, of smaller models.
+  struct Size {
+    std::int64_t m, n, k;
+  };
+  for (const Size& size : {Size{512, 8192, 4096},
+                           {768, 8192, 4096},
+                           {1024, 5120, 4096},
+                           {1536, 5120, 4096},
+                           {2048, 8192, 4096},
+                           {4096, 4096, 7168},
+                           {3072, 5120, 12800},
+                           {1024, 5120, 5120},
+                           {2048, 6144, 4096},
+                           {4096, 14336, 4096},
+                           {3072, 25600, 5120}}) {
+    shapes.push_back(shape("two ranks", size.m, size.n, size.k));
+  }
   return shapes;
 }
 

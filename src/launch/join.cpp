@@ -122,4 +122,27 @@ Kernel with_panels(const Kernel& kernel, std::vector<Panel> panels) {
   return result;
 }
 
+bool can_store_for(Draft& draft, TaskId copy) {
+  const Task& task = draft.task(copy);
+  const sync::TaskWiring& wiring = draft.wiring_of(copy);
+  if (task.kind != TaskKind::Copy || task.via != Via::Sm) return false;
+  const bool fits = wiring.after.empty() && wiring.raises.size() <= 1 &&
+                    std::ranges::none_of(wiring.raises, &sync::PageRaise::is_posted);
+  if (fits && sync::waits_for_entries(draft.plan, draft.wiring, copy)) return true;
+  draft.refuse(copy, Reason::WaitsForMore, copy.value);
+  return false;
+}
+
+void take_over(Draft& draft, std::size_t step, std::span<const TaskId> copies) {
+  for (const TaskId copy : copies) {
+    const std::size_t joined = draft.step_at[copy.index()];
+    Launch& launch = draft.steps[joined].launch;
+    launch.raises.clear();
+    std::vector<SignalId>& awaits = draft.steps[step].launch.awaits;
+    awaits.insert(awaits.end(), launch.awaits.begin(), launch.awaits.end());
+    draft.join(step, joined);
+    draft.applied(copy);
+  }
+}
+
 }  // namespace harpe::launch

@@ -33,4 +33,11 @@ struct Refused {
 // met, in the order of first use. Requires: nothing is fused yet.
 [[nodiscard]] Kernel with_panels(const Kernel& kernel, std::vector<Panel> panels);
 
+// Whether a kernel right before the task may store at once what it copies: a copy by `sm` that
+// waits for beginnings alone, and for which one waits at most. Why not is noted.
+[[nodiscard]] bool can_store_for(Draft& draft, TaskId copy);
+
+// The step, whose kernel stores what the copies would and raises their signals, does them.
+void take_over(Draft& draft, std::size_t step, std::span<const TaskId> copies);
+
 }  // namespace harpe::launch

@@ -55,6 +55,13 @@ void add_at_home(Draft& draft);
 // Order, data: the state is not stored. Rounding: one, as the total's.
 void store_at_home(Draft& draft);
 
+// Kernels that store a result at home store it where copies right behind them would take it too.
+// Precondition: copies by `sm` that wait for beginnings alone and raise one signal at most; of
+// whole panels that are stored here, in the same type; the target's kernel can (choose). Order: a
+// copy's signal is raised once all of it is stored. Data: a panel that makes nothing stores what
+// the other one does. Rounding: as it is.
+void store_replicas(Draft& draft);
+
 // Kernels apply the pointwise function of a task right behind them to their panels before they
 // store them: a bias is added, then a gelu taken. Tasks behind each other become several maps.
 // Precondition: the task waits for nothing; it is the sole reader of all that the kernels store,

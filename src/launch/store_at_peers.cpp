@@ -70,7 +70,8 @@ class PeerStorer {
 
   [[nodiscard]] std::vector<TaskId> copies_behind(TaskId last) {
     std::vector<TaskId> copies;
-    for (auto next = draft_.next(last); next && can_leave(*next); next = draft_.next(*next)) {
+    for (auto next = draft_.next(last); next && can_store_for(draft_, *next);
+         next = draft_.next(*next)) {
       copies.push_back(*next);
     }
     for (std::size_t i = 0; i < copies.size();) {
@@ -83,18 +84,6 @@ class PeerStorer {
       i = 0;
     }
     return copies;
-  }
-
-  // A transfer which waits for beginnings alone, and for which one waits at most.
-  [[nodiscard]] bool can_leave(TaskId copy) {
-    const Task& task = draft_.task(copy);
-    const sync::TaskWiring& wiring = draft_.wiring_of(copy);
-    if (task.kind != TaskKind::Copy || task.via != Via::Sm) return false;
-    const bool fits = wiring.after.empty() && wiring.raises.size() <= 1 &&
-                      std::ranges::none_of(wiring.raises, &sync::PageRaise::is_posted);
-    if (fits && sync::waits_for_entries(draft_.plan, draft_.wiring, copy)) return true;
-    draft_.refuse(copy, Reason::WaitsForMore, copy.value);
-    return false;
   }
 
   // Whether none but the copies read what this one does.
@@ -223,15 +212,7 @@ class PeerStorer {
 
   void accept(std::size_t at, const std::vector<TaskId>& copies) {
     forget_states(at);
-    for (const TaskId copy : copies) {
-      const std::size_t joined = draft_.step_at[copy.index()];
-      Launch& launch = draft_.steps[joined].launch;
-      launch.raises.clear();
-      std::vector<SignalId>& awaits = draft_.steps[at].launch.awaits;
-      awaits.insert(awaits.end(), launch.awaits.begin(), launch.awaits.end());
-      draft_.join(at, joined);
-      draft_.applied(copy);
-    }
+    take_over(draft_, at, copies);
   }
 
   // Sums of the launch's tasks that none of its kernels stores any more are no states in 16 bits.

@@ -359,15 +359,16 @@ Checked<Ok> PanelSteps::add_addend(const launch::Addend& addend, const Sum& sum)
   return Ok{};
 }
 
-// A panel that meets nothing: what its addends read, in their order, is added up where it stores.
-// What panels before store on the rank is there, since who adds it has stored it.
+// A panel that meets nothing: what its addends read, in their order, is added up where it stores;
+// what one alone reads is copied. What panels before store on the rank is there, since who adds it
+// has stored it.
 Checked<Ok> PanelSteps::add_total(const launch::Panel& panel,
                                   const std::vector<PlacedBlocks>& stores) {
   const bool is_sum = !panel.addends.empty() && stores.size() == statement().targets.size() &&
                       panel.maps.empty() && !panel.adds;
   if (!is_sum) return misfit("stores what it does not make");
   HP_REQUIRE_OK(check_type(panel));
-  Task task = task_of(TaskKind::Finalise);
+  Task task = task_of(panel.addends.size() == 1 ? TaskKind::Copy : TaskKind::Finalise);
   for (const launch::Addend& addend : panel.addends) {
     HP_TRY(std::vector<PlacedBlocks> places, places_of(addend));
     for (PlacedBlocks& place : places) {

@@ -419,10 +419,11 @@ class Mutator {
       });
     }
     // Who waits inside for what others raise at their end waits for ever.
-    if (has([](const auto&, const Kernel& own) {
-          return !own.fused_stores.empty() &&
-                 std::ranges::any_of(own.panels,
-                                     [](const Panel& each) { return !each.addends.empty(); });
+    const auto waits_for = [](const auto& each) { return each.when.has_value(); };
+    if (has([&](const auto&, const Kernel& own) {
+          return !own.fused_stores.empty() && std::ranges::any_of(own.panels, [&](const auto& one) {
+            return std::ranges::any_of(one.addends, waits_for);
+          });
         })) {
       add("raise what departs at the end", [=](LaunchPlan& m) {
         for_each_kernel(m, [](launch::Launch& each, Kernel& own) {
@@ -432,9 +433,8 @@ class Mutator {
         });
       });
     }
-    const auto waits = [](const Kernel& own) {
-      return std::ranges::any_of(own.arrivals,
-                                 [](const Arrival& each) { return each.when.has_value(); });
+    const auto waits = [&](const Kernel& own) {
+      return std::ranges::any_of(own.arrivals, waits_for);
     };
     const auto sends = [](const launch::Launch& each) { return each.raised_by_engine; };
     if (has([&](const auto&, const Kernel& own) { return waits(own); }) &&

@@ -103,6 +103,8 @@ std::string refusal(Reason reason, std::int64_t a, std::int64_t b) {
 
 Plan push_sums() { return read_plan("push_sums.plan"); }
 
+Plan all_sums() { return read_plan("all_sums.plan"); }
+
 Plan one_shot() { return read_plan("one_shot.plan"); }
 
 Plan states() { return read_plan("states.plan"); }

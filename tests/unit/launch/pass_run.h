@@ -55,6 +55,10 @@ class PassRun {
 // 2 in one kernel, 13 and 17 send the last two, and 18 adds what ranks 1 and 2 send by 15 and 12.
 [[nodiscard]] Plan push_sums();
 
+// GEMM + all-reduce on two ranks. Of rank 0, tasks 2 and 4 make the sums of both in one kernel, 7
+// sends those of rank 1, 8 adds what rank 1 sends by 6 to its own, and 11 sends the total.
+[[nodiscard]] Plan all_sums();
+
 // GEMM + one-shot all-reduce on three ranks. Of rank 0, task 3 makes the sums, 7 and 11 send them
 // to ranks 1 and 2, 12 leaves a copy here, and 15 adds up this copy and what ranks 1 and 2 send by
 // 9 and 6.

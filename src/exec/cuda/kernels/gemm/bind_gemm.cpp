@@ -66,12 +66,19 @@ class GemmBinder {
     return std::nullopt;
   }
 
+  // Whether a panel that makes nothing stores elsewhere just what the other one stores.
+  static bool repeats(const launch::Panel& panel, const launch::Panel& other) {
+    return panel.meets.empty() && panel.addends.size() == 1 && !panel.addends.front().when &&
+           panel.addends.front().reads == other.stores;
+  }
+
   Checked<Ok> share_rows(const launch::Panel& panel, std::size_t of) {
     const LaunchAlone& alone = *alone_[of];
     alone_.push_back(&alone);
     HP_REQUIRE_OK(begin_panel(alone, panel));
     spec_.panels.back().rows_of = static_cast<int>(of);
-    HP_REQUIRE_OK(add_addends(alone, panel));
+    spec_.panels.back().is_copy = repeats(panel, kernel_.panels[of]);
+    if (!spec_.panels.back().is_copy) HP_REQUIRE_OK(add_addends(alone, panel));
     return add_maps(alone, panel);
   }
 

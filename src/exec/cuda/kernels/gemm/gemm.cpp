@@ -24,11 +24,15 @@ using device::GemmStore;
 
 constexpr std::int64_t kTileK = GemmConfig::kTileK;
 
+bool has_own_rows(const GemmPanelSpec& panel) { return panel.rows_of < 0; }
+
 std::int64_t cluster_tiles(const GemmSpec& spec, const GemmConfig& config) {
   const std::int64_t rows = std::int64_t{config.tile_m} * config.cluster;
   const std::int64_t columns = (spec.n + config.tile_n - 1) / config.tile_n;
   std::int64_t tiles = 0;
-  for (const GemmPanelSpec& panel : spec.panels) tiles += (panel.rows + rows - 1) / rows * columns;
+  for (const GemmPanelSpec& panel : spec.panels) {
+    if (has_own_rows(panel)) tiles += (panel.rows + rows - 1) / rows * columns;
+  }
   return tiles;
 }
 
@@ -59,7 +63,9 @@ std::int64_t k_blocks(const GemmPanelSpec& panel) {
 // The shortest panel's without its addends: what all can be cut into.
 std::int64_t least_blocks(const GemmSpec& spec) {
   std::int64_t least = std::numeric_limits<std::int64_t>::max();
-  for (const GemmPanelSpec& panel : spec.panels) least = std::min(least, k_blocks(panel));
+  for (const GemmPanelSpec& panel : spec.panels) {
+    if (has_own_rows(panel)) least = std::min(least, k_blocks(panel));
+  }
   return least;
 }
 
@@ -160,8 +166,6 @@ Estimate estimate(const GemmSpec& spec, const GemmConfig& config, int blocks) {
                     tail.clocks};
 }
 
-bool has_own_rows(const GemmPanelSpec& panel) { return panel.rows_of < 0; }
-
 device::GemmStore store_of(const GemmSpec& spec) {
   if (spec.add) return stores_in_bulk(spec) ? GemmStore::Add : GemmStore::DirectAdd;
   return stores_in_bulk(spec) ? GemmStore::Bulk : GemmStore::Direct;
@@ -222,8 +226,11 @@ GemmConfig config_for(const GemmSpec& spec, GemmConfig tile) {
 bool serves(const GemmSpec& spec, const GemmConfig& config) {
   const bool lie_well = spec.layout == device::GemmLayout::NMajor || config.few_rows;
   const bool adds = lie_well && spec.in == device::Element::BF16;
-  const bool shares_rows = !std::ranges::all_of(spec.panels, has_own_rows);
+  const bool copies = std::ranges::any_of(spec.panels, &GemmPanelSpec::is_copy);
+  const bool shares_rows = std::ranges::any_of(
+      spec.panels, [](const auto& panel) { return !has_own_rows(panel) && !panel.is_copy; });
   return ships(config) && config.groups == has_groups(spec) && (!shares_rows || config.few_rows) &&
+         (!copies || (config.store == device::GemmStore::Bulk && !config.few_rows)) &&
          (!config.few_rows || suits_few_rows(spec, config)) &&
          (spec.copy_blocks == 0 || config.copies) && (adds || !has_addends(spec));
 }
@@ -246,6 +253,7 @@ bool share_rows_well(const GemmSpec& spec) {
                     !panel.pieces.empty())) {
       return false;
     }
+    if (panel.is_copy && (of == i || !panel.addends.empty())) return false;
     if (panel.addends.empty()) continue;
     if (has_sum[of]) return false;
     has_sum[of] = true;

@@ -58,6 +58,8 @@ struct GemmPanelSpec {
   // elsewhere, or, with addends, their total and no sum of its own: then what other panels store
   // here may be among them.
   int rows_of = -1;
+  // Of such a panel without addends: it stores what that one stores, its addends added.
+  bool is_copy = false;
   DeviceAddress c = 0;
   std::int64_t c_stride = 0;
   DeviceAddress done = 0;  // u32 counter; 0: none

@@ -47,7 +47,7 @@ constexpr std::array kTiles = {
                .cuts = true,
                .copies = true},
     GemmConfig{.tile_m = 128, .tile_n = 128, .stages = 6, .cluster = 2, .cuts = true},
-    GemmConfig{.tile_m = 128, .tile_n = 192, .stages = 4, .cluster = 1, .cuts = true},
+    GemmConfig{.tile_m = 128, .tile_n = 192, .stages = 4, .cluster = 2, .cuts = true},
     GemmConfig{.tile_m = 128, .tile_n = 64, .stages = 8, .cluster = 1, .cuts = true},
     GemmConfig{
         .tile_m = 64, .tile_n = 256, .stages = 4, .cluster = 1, .ping_pong = true, .groups = true},

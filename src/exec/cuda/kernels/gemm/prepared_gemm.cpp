@@ -56,18 +56,18 @@ Checked<device::TensorMap> map_b(const DriverApi& driver, const GemmSpec& spec,
                              .element = spec.in,
                              .sizes = {rows_of_k ? spec.k : spec.n, std::max(rows, spec.b_rows)},
                              .strides = {1, spec.b_stride},
-                             .box = {GemmConfig::kTileK, rows_of_k ? config.tile_n / config.cluster
-                                                                   : GemmConfig::kTileK},
+                             .box = {GemmConfig::kTileK, config.b_box_rows()},
                              .l2_bytes = config.few_rows ? 128 : 256});
 }
 
 Checked<device::TensorMap> map_addend(const DriverApi& driver, const GemmSpec& spec,
-                                      const GemmAddendSpec& addend, std::int64_t rows) {
+                                      const GemmAddendSpec& addend, std::int64_t rows,
+                                      const GemmConfig& config) {
   return encode_map(driver, {.address = addend.address,
                              .element = spec.in,
                              .sizes = {spec.n, rows},
                              .strides = {1, addend.stride},
-                             .box = {GemmConfig::kTileK, GemmConfig::kTileK}});
+                             .box = {GemmConfig::kTileK, config.b_box_rows()}});
 }
 
 Checked<Ok> add_panel(const DriverApi& driver, const GemmSpec& spec, const GemmPanelSpec& from,
@@ -116,7 +116,7 @@ Checked<Ok> add_panel(const DriverApi& driver, const GemmSpec& spec, const GemmP
       to.is_in_data = addend.is_in_data ? 1 : 0;
       ++panel.addends;
     } else {
-      HP_TRY(to.map, map_addend(driver, spec, addend, from.rows));
+      HP_TRY(to.map, map_addend(driver, spec, addend, from.rows, config));
       to.k_count = config.tile_m * config.cluster;
       to.a_bytes = config.a_bytes();
       panel.k_blocks += to.k_count / GemmConfig::kTileK;
@@ -137,6 +137,7 @@ int count_tiles(std::vector<GemmPanel>& panels, const GemmConfig& config, int co
   for (GemmPanel& panel : panels) {
     panel.first_tile = tiles;
     if (config.few_rows) return columns;
+    if (panel.rows_of >= 0) continue;
     tiles += device::ceil_div(panel.rows, config.tile_m * config.cluster) * columns;
   }
   return tiles;

@@ -20,16 +20,20 @@ template <GemmConfig kConfig>
 HP_DEVICE void load_b(const TensorMap* map, const GemmShared<kConfig>& shared, int stage, int n,
                       int k, int first_row = 0) {
   constexpr bool kRows = kConfig.layout == GemmLayout::KMajor;  // of 64 values along K
-  constexpr int kShare = kConfig.tile_n / kConfig.cluster;      // columns that this block loads
+  constexpr bool kSharesRows = kConfig.shares_b_rows();
+  // Columns that this block loads.
+  constexpr int kShare = kConfig.tile_n / (kSharesRows ? 1 : kConfig.cluster);
   constexpr int kBoxes = kRows ? 1 : kShare / 64;
   Barrier* filled = &shared.control().filled[stage];
-  const int first = kConfig.cluster == 1 ? 0 : static_cast<int>(block_in_cluster()) * kShare;
+  const int in_cluster = kConfig.cluster == 1 ? 0 : static_cast<int>(block_in_cluster());
+  const int first = kSharesRows ? 0 : in_cluster * kShare;
+  const int first_k = kSharesRows ? in_cluster * kConfig.b_box_rows() : 0;
 #pragma unroll
   for (int box = 0; box < kBoxes; ++box) {
     const int column = first + box * 64;
-    char* to = shared.b(stage) + column * 128;
+    char* to = shared.b(stage) + (column + first_k) * 128;
     const int x = kRows ? k : n + column;
-    const int y = first_row + (kRows ? n + column : k);
+    const int y = first_row + (kRows ? n + column : k + first_k);
     if constexpr (kConfig.cluster == 1) {
       load_tile(to, map, filled, x, y);
     } else {

@@ -15,6 +15,7 @@
 // - sums that arrive: blocks of C's shape are further pieces, whose A is the identity;
 // - sums that all ranks need (few rows): panels of the same rows, one for each rank, and one that
 //   adds up what all have stored here;
+// - totals that all ranks need: a panel that is stored at each of them;
 // - a bias and a gelu: maps of what is stored (GemmConfig::maps);
 // - groups, as of experts: panels in a row share a B, and how many of their rows are used is known
 //   as the kernel runs (GemmConfig::groups). Tiles take the used rows of a group's panels one after
@@ -53,7 +54,9 @@ struct GemmPanel {
   std::int32_t k_blocks;  // of 64, of all pieces
   std::int32_t addends;   // behind its pieces, of few rows: where it may not be stored before
   std::int32_t first_addend;
-  std::int32_t rows_of;  // of few rows: the panel whose rows it has, where it brings none, else -1
+  // The panel whose rows it has, where it brings none, else -1. Of few rows it stores the same
+  // sums, or a total; else what that one stores.
+  std::int32_t rows_of;
   std::int32_t b_first;  // of groups: the row of the array behind GemmArgs::b where B begins
   UsedRows used;         // of groups
 };

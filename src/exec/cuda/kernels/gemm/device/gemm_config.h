@@ -60,6 +60,15 @@ struct GemmConfig {
   // Rows of a consumer's block, and products of 64 rows it is made of.
   HP_SHARED_CODE int block_m() const { return ping_pong ? tile_m : tile_m / kConsumers; }
   HP_SHARED_CODE int slices() const { return block_m() / 64; }
+  // Whether blocks of a cluster share out the rows of B's boxes, as these cannot be dealt out.
+  HP_SHARED_CODE bool shares_b_rows() const {
+    return cluster > 1 && layout == GemmLayout::NMajor && tile_n % (cluster * 64) != 0;
+  }
+  // Rows of a box of B.
+  HP_SHARED_CODE int b_box_rows() const {
+    if (layout == GemmLayout::KMajor) return tile_n / cluster;
+    return shares_b_rows() ? kTileK / cluster : kTileK;
+  }
   HP_SHARED_CODE int a_bytes() const { return tile_m * kTileK * 2; }
   HP_SHARED_CODE int b_bytes() const { return tile_n * kTileK * 2; }
   HP_SHARED_CODE int stage_bytes() const { return a_bytes() + b_bytes(); }
@@ -116,7 +125,6 @@ HP_SHARED_CODE bool legal(const GemmConfig& config) {
   if (config.few_rows) return legal_few_rows(config);
   const int block = config.block_m();
   return block % 64 == 0 && (block / 64) * config.tile_n <= 256 && config.tile_n % 64 == 0 &&
-         config.tile_n % (config.cluster * (config.layout == GemmLayout::NMajor ? 64 : 8)) == 0 &&
          (config.cluster == 1 || config.cluster == 2) && config.stages >= 2 && config.boxes >= 2 &&
          (!adds(config.store) || config.out == Element::F32) &&
          (!config.has_maps() || (!adds(config.store) && !config.groups)) &&

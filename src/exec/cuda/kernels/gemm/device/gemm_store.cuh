@@ -256,12 +256,24 @@ HP_DEVICE void hand_on(const GemmArgs& args, const GemmShared<kConfig>& shared,
   }
 }
 
+// Calls visit(panel) for the walk's panel and for those that store the same elsewhere.
+template <GemmConfig kConfig, class Visit>
+HP_DEVICE void for_each_copy(const GemmArgs& args, const GemmWalk<kConfig>& walk, Visit visit) {
+  visit(walk.panel());
+  for (int i = args.row_panels; i < args.panel_count; ++i) {
+    const GemmPanel& panel = panel_of(args, i);
+    if (panel.rows_of == walk.panel_index()) visit(panel);
+  }
+}
+
 template <GemmConfig kConfig>
-HP_DEVICE void store_box(const TensorMap* map, const char* box, int column, int row) {
+HP_DEVICE void store_box(const GemmArgs& args, const GemmWalk<kConfig>& walk, const char* box,
+                         int column, int row) {
   if constexpr (kConfig.store == GemmStore::Add) {
-    add_tile(map, box, column, row);
+    add_tile(&walk.panel().c, box, column, row);
   } else {
-    store_tile(map, box, column, row);
+    for_each_copy<kConfig>(args, walk,
+                           [&](const GemmPanel& panel) { store_tile(&panel.c, box, column, row); });
   }
   commit_stores();
 }
@@ -295,7 +307,6 @@ HP_DEVICE void store_boxes(const GemmArgs& args, const GemmShared<kConfig>& shar
   int reading = 0;  // boxes from `oldest` on
   for (; walk.valid(); walk.next()) {
     if (!walk.mine(consumer)) continue;
-    const GemmPanel& panel = walk.panel();
     const int row = walk.row() + (kConfig.ping_pong ? 0 : consumer * kConfig.block_m());
     bool skip = false;
     for (int box = 0; box < kConfig.slices() * kPerSlice && !skip; ++box, boxes.advance()) {
@@ -312,7 +323,7 @@ HP_DEVICE void store_boxes(const GemmArgs& args, const GemmShared<kConfig>& shar
           store_group_box<kConfig>(args, walk, staged, column,
                                    (first_row - walk.row()) / kConfig.chunk_rows());
         } else {
-          store_box<kConfig>(&panel.c, staged, column, first_row);
+          store_box<kConfig>(args, walk, staged, column, first_row);
         }
         wait_stores_read<kReading>();
       }
@@ -320,13 +331,16 @@ HP_DEVICE void store_boxes(const GemmArgs& args, const GemmShared<kConfig>& shar
         arrive(&control.stored[consumer][oldest.slot]);
       }
     }
-    if (panel.done == nullptr || walk.row() >= panel.rows) continue;
-    if (skip) {
-      if (shared.poisoned()) give_up_block(panel);
-    } else {
-      wait_stores<0>();
-      publish_block(args, panel);
-    }
+    if (walk.row() >= walk.panel().rows) continue;
+    for_each_copy<kConfig>(args, walk, [&](const GemmPanel& panel) {
+      if (panel.done == nullptr) return;
+      if (skip) {
+        if (shared.poisoned()) give_up_block(panel);
+      } else {
+        wait_stores<0>();
+        publish_block(args, panel);
+      }
+    });
   }
   wait_stores<0>();
 }

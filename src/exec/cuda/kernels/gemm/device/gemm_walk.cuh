@@ -70,6 +70,7 @@ class GemmWalk {
 
   // Of a group its first.
   [[nodiscard]] HP_DEVICE const GemmPanel& panel() const { return panel_of(args_, panel_); }
+  [[nodiscard]] HP_DEVICE int panel_index() const { return panel_; }
   // Of groups: where chunk `index` of the tile comes from.
   [[nodiscard]] HP_DEVICE GroupChunk chunk(int index) const {
     int before = row_ / kConfig.chunk_rows() + index;
