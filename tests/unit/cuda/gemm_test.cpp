@@ -114,7 +114,7 @@ TEST(GemmChoice, few_tiles_are_cut_until_the_gpu_is_full) {
 }
 
 TEST(GemmChoice, a_wave_that_is_nearly_full_is_not_cut) {
-  const GemmSpec spec = product(8192, 1280, 8192);
+  const GemmSpec spec = product(2048, 8192, 4096);
   const GemmChoice choice = choose_gemm(spec, kMultiprocessors);
   const int clusters = kMultiprocessors / choice.config.cluster;
   EXPECT_GT(tiles_of(spec, choice.config) % clusters, clusters * 3 / 4);

@@ -69,16 +69,15 @@ std::int64_t least_blocks(const GemmSpec& spec) {
   return least;
 }
 
-// What a multiprocessor takes, in clocks, measured on an H200 (docs/kernels.md). The tensor cores
-// do 32 values of C, an element of K each, per clock, narrow tiles a little less. The second level
-// of cache gives all blocks together 7,400 bytes a clock, and one 68; less where what a tile reads
-// of B comes from memory, since no other has read it.
+// What a multiprocessor takes, in clocks, measured on H100 and H200 (docs/kernels.md). The tensor
+// cores do 32 values of C, an element of K each, per clock, narrow tiles a little less. The second
+// level of cache gives all blocks together 5,920 bytes a clock, and one 68; what of B is read once
+// comes from memory, and as it does for few rows.
 double stage_clocks(const GemmConfig& config, std::int64_t active_blocks, bool reads_memory) {
-  const double narrow = config.ping_pong || config.tile_n > 128 ? 1.05 : 1.07;
-  const double loss = config.tile_n > 192 ? 1.04 : narrow;
+  const double loss = config.tile_n > 128 ? 1.02 : 1.07;
   const double multiply = config.tile_m * config.tile_n / 32.0 * loss;
   const auto active = static_cast<double>(active_blocks);
-  const double rate = std::min(68.0, (reads_memory ? kStreamedThroughCache : 7400.0) / active);
+  const double rate = std::min(68.0, (reads_memory ? kStreamedThroughCache : 5920.0) / active);
   const double cached =
       std::max(multiply, (config.a_bytes() + config.b_bytes() / config.cluster) / rate);
   if (!reads_memory) return cached;

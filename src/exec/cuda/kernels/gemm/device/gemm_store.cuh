@@ -293,6 +293,42 @@ HP_DEVICE void store_group_box(const GemmArgs& args, const GemmWalk<kConfig>& wa
   commit_stores();
 }
 
+// Boxes that go to other GPUs leave evenly. All blocks finish their tiles at about the same time,
+// and while the link is full the copy engine brings no operands either; with ping-pong a tile has
+// the time of another one to leave. Blocks take turns within a box's time.
+class StorePace {
+ public:
+  HP_DEVICE explicit StorePace(int cluster)
+      : due_(clock64() + static_cast<int>(blockIdx.x) / cluster % kTurns * (kClocks / kTurns)) {}
+
+  // Before a box of a tile of so many blocks along K.
+  HP_DEVICE void await(int k_blocks) {
+    while (clock64() < due_) pause(20);
+    const long long clocks =
+        k_blocks * kClocksOfBlock < kClocks ? k_blocks * kClocksOfBlock : kClocks;
+    const long long now = clock64();
+    due_ = (now > due_ + clocks ? now : due_) + clocks;
+  }
+
+ private:
+  static constexpr int kTurns = 8;
+  static constexpr int kClocks = 7000;        // 0.7 of what NVLink carries
+  static constexpr int kClocksOfBlock = 110;  // a fifth of what multiplying it takes
+  long long due_;
+};
+
+// Whether others wait for what is stored of the walk's tile, but not for its block: it has more of
+// the panel to make.
+template <GemmConfig kConfig>
+HP_DEVICE bool can_leave_slowly(const GemmArgs& args, GemmWalk<kConfig> walk) {
+  bool is_awaited = false;
+  for_each_copy<kConfig>(args, walk,
+                         [&](const GemmPanel& panel) { is_awaited |= panel.done != nullptr; });
+  const int panel = walk.panel_index();
+  if (is_awaited) walk.next();
+  return is_awaited && walk.valid() && walk.panel_index() == panel;
+}
+
 // The store warp of a consumer, one thread. The copy engine has all but one of the boxes at a time:
 // the memory of the oldest is free again once it has been read. The block of C is there, and
 // published, once all its boxes are written.
@@ -305,8 +341,10 @@ HP_DEVICE void store_boxes(const GemmArgs& args, const GemmShared<kConfig>& shar
   Ring<kConfig.boxes> boxes;
   Ring<kConfig.boxes> oldest;
   int reading = 0;  // boxes from `oldest` on
+  StorePace pace(kConfig.cluster);
   for (; walk.valid(); walk.next()) {
     if (!walk.mine(consumer)) continue;
+    const bool is_slow = kConfig.ping_pong && can_leave_slowly<kConfig>(args, walk);
     const int row = walk.row() + (kConfig.ping_pong ? 0 : consumer * kConfig.block_m());
     bool skip = false;
     for (int box = 0; box < kConfig.slices() * kPerSlice && !skip; ++box, boxes.advance()) {
@@ -323,6 +361,7 @@ HP_DEVICE void store_boxes(const GemmArgs& args, const GemmShared<kConfig>& shar
           store_group_box<kConfig>(args, walk, staged, column,
                                    (first_row - walk.row()) / kConfig.chunk_rows());
         } else {
+          if (is_slow) pace.await(walk.blocks());
           store_box<kConfig>(args, walk, staged, column, first_row);
         }
         wait_stores_read<kReading>();
