@@ -14,7 +14,8 @@ import sys
 import tempfile
 
 PASSES = ("join_panels", "batch_rows", "read_in_place", "fuse_copies", "store_at_peers",
-          "add_at_home", "store_at_home", "reserve_sms", "choose_variants", "bound_epochs", "all")
+          "add_at_home", "store_at_home", "store_replicas", "reserve_sms", "choose_variants",
+          "bound_epochs", "all")
 EXECUTIONS = {"16-bit partials": {"partials16": True}, "NCCL": {"collectives": "auto"}}
 
 

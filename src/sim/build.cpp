@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "plan/refs.h"
@@ -37,9 +38,7 @@ class Builder {
   BuiltWorkload run() {
     learn_groups();
     learn_fences();
-    for (std::int64_t i = 0; i < static_cast<std::int64_t>(plan_.tasks.size()); ++i) {
-      add_task(TaskId(i));
-    }
+    for (const TaskId id : costs_.launches().order()) add_task(id);
     for (PutQueue& puts : puts_) puts.end_batches(writer_);
     for (const auto& [group, members] : groups_) join_members(members);
     for (const Sync& sync : plan_.syncs) add_sync(sync);
@@ -226,23 +225,36 @@ class Builder {
     }
   }
 
-  // Beside its queue, once the kernel has made what it stores.
-  void add_fused_store(TaskId id) {
-    const std::int32_t work = add(costs_.activity_of(id), kNoQueue, id, ActivityRole::Work);
-    built_.first_of_task[id.index()] = work;
-    built_.begin_of_task[id.index()] = built_.work_of_task[id.index()] = work;
-    const launch::Launch& launch = *costs_.launches().of(id);
-    for (const TaskId maker : launch.does) {
+  // The task of the launch that computes what another one reads; a total is of the sum behind it.
+  [[nodiscard]] std::optional<TaskId> maker_of(const launch::Launch& launch, TaskId reader) const {
+    for (const TaskId id : launch.does) {
       const auto makes = [&](const Ref& read) {
-        return std::ranges::any_of(task_at(maker).writes,
+        return std::ranges::any_of(task_at(id).writes,
                                    [&](const Ref& write) { return meet(read, write); });
       };
-      const bool is_maker = task_at(maker).kind == TaskKind::Compute;
-      if (is_maker && std::ranges::any_of(task_at(id).reads, makes)) {
-        built_.workload.dependencies.push_back(
-            {work_of(maker), work, WaitKind::Queue, costs_.late(maker)});
-      }
+      if (!std::ranges::any_of(task_at(reader).reads, makes)) continue;
+      if (task_at(id).kind == TaskKind::Compute) return id;
+      if (task_at(id).kind == TaskKind::Finalise) return maker_of(launch, id);
     }
+    return std::nullopt;
+  }
+
+  // Beside its queue: the kernel stores tiles as it makes them, and the last ones once all are
+  // made.
+  void add_fused_store(TaskId id) {
+    Activity store = costs_.activity_of(id);
+    const std::optional<TaskId> maker = maker_of(*costs_.launches().of(id), id);
+    if (maker) {
+      const double last = costs_.last_wave(*maker);
+      const Picoseconds before = costs_.activity_of(*maker).work.scaled(1 - last);
+      store.work = std::max(store.work.scaled(last), store.work - before);
+    }
+    const std::int32_t work = add(std::move(store), kNoQueue, id, ActivityRole::Work);
+    built_.first_of_task[id.index()] = work;
+    built_.begin_of_task[id.index()] = built_.work_of_task[id.index()] = work;
+    if (!maker) return;
+    built_.workload.dependencies.push_back(
+        {work_of(*maker), work, WaitKind::Queue, costs_.late(*maker)});
   }
 
   void add_put(TaskId id) {

@@ -53,6 +53,8 @@ class TaskCosts {
   // How much later than its work is over the last tile of a task is stored: its blocks also work at
   // tiles of tasks behind it.
   [[nodiscard]] Picoseconds late(TaskId task) const { return late_[task.index()]; }
+  // The part of a task's tiles that is made last, all of them at once; 1 where that is not known.
+  [[nodiscard]] double last_wave(TaskId task) const { return last_wave_[task.index()]; }
 
  private:
   // Computes of one launch and statement: kernels work through their tiles together.
@@ -91,6 +93,7 @@ class TaskCosts {
   void take(Activity& activity, Picoseconds work) const;
   void group();
   void measure(Group& group);
+  void slow_down(Group& group, double reads) const;
   void measure_alone(Group& group, std::span<const TaskPart> parts);
   void hold_tiles(const Group& group, std::span<const TaskPart> parts,
                   const std::optional<Tickets>& tickets);
@@ -115,6 +118,7 @@ class TaskCosts {
   std::vector<double> shares_;       // per task: of its group's time
   std::vector<Picoseconds> held_;    // per task, as the next
   std::vector<Picoseconds> late_;
+  std::vector<double> last_wave_;
   std::vector<char> raises_;  // per task: a signal on another rank
   std::vector<Group> groups_;
   std::map<LeafKey, Activity> leaves_;  // what was priced already

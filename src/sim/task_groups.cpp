@@ -24,6 +24,12 @@ bool has_panels(const launch::Launch* launch) {
          });
 }
 
+bool stores_at_peers(const launch::Launch* launch) {
+  return launch != nullptr && std::ranges::any_of(launch->kernels, [](const auto& kernel) {
+           return !kernel.fused_stores.empty();
+         });
+}
+
 }  // namespace
 
 // Computes of one launch and statement.
@@ -33,13 +39,14 @@ void TaskCosts::group() {
   shares_.resize(plan_.tasks.size(), 1);
   held_.resize(plan_.tasks.size());
   late_.resize(plan_.tasks.size());
+  last_wave_.resize(plan_.tasks.size(), 1);
   std::map<std::size_t, std::int32_t> last;  // by launch
-  for (std::size_t i = 0; i < plan_.tasks.size(); ++i) {
+  for (const TaskId id : launches_.order()) {
+    const std::size_t i = id.index();
     const Task& task = plan_.tasks[i];
     if (task.kind != TaskKind::Compute) continue;
     shapes_[i] = work_.of(task);
     if (points_of(shapes_[i]) == 0) continue;
-    const TaskId id(static_cast<std::int64_t>(i));
     std::int32_t at = static_cast<std::int32_t>(groups_.size());
     if (launches_.by(id) == DoneBy::Kernel)
       at = last.try_emplace(launches_.at(id), at).first->second;
@@ -86,14 +93,19 @@ void TaskCosts::measure(Group& group) {
   for (const TaskId task : group.tasks) parts.push_back(part_of(task));
   const LaunchWork work = work_of(group, parts);
   group.activity = leaf_activity(first, work, group.masked);
-  if (parts.size() == 1) return;
-  const launch::Launch* const launch = launches_.of(first);
-  const bool sends = std::ranges::any_of(
-      launch->kernels, [](const launch::Kernel& kernel) { return !kernel.fused_stores.empty(); });
+  const bool sends = stores_at_peers(launches_.of(first));
   const std::optional<Tickets> tickets = tickets_of(group, parts);
+  const bool is_slow = sends && tickets && !ideal_.tile_edges;
   if (sends && tickets) {
     // Every panel that leaves is stored by whole tiles of its own, however few rows it has.
     take(group.activity, from_seconds(group.activity.work.seconds() * tickets->apart()));
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      last_wave_[group.tasks[i].index()] = 1 / std::max(1.0, tickets->steps(i, i));
+    }
+  }
+  if (parts.size() == 1) {
+    if (is_slow) slow_down(group, tickets->reads());
+    return;
   }
   const double waves = ideal_.tile_edges ? 1
                                          : leaf_waves(machine_, leaf, dtype, work.shape,
@@ -101,9 +113,29 @@ void TaskCosts::measure(Group& group) {
   const std::vector<double> shares = shares_of(parts, waves);
   for (std::size_t i = 0; i < parts.size(); ++i) shares_[group.tasks[i].index()] = shares[i];
   measure_alone(group, parts);
+  if (is_slow) slow_down(group, tickets->reads());
   if (!ideal_.tile_edges && (sends || launches_.waits_inside(first))) {
     hold_tiles(group, parts, tickets);
   }
+}
+
+// While stores fill the links, the copy engine brings operands later; what ranks store for each
+// other comes as late as the last tiles that it is added to; and tiles that leave are small, so
+// that the second level of cache decides where no cluster shares what they read. Fitted to 2 H100
+// and 4 H200 (docs/simulator.md).
+void TaskCosts::slow_down(Group& group, double reads) const {
+  constexpr double kOfLinks = 0.2;
+  const Picoseconds kStandstill = from_microseconds(14);
+  constexpr double kOfWork = 0.3;  // at most
+  constexpr double kOfReads = 74;
+  const TaskId first = group.tasks.front();
+  double sent = 0;
+  for (const TaskId id : launches_.of(first)->does) {
+    if (launches_.by(id) == DoneBy::FusedStore) sent += fused_copy(id).work.seconds();
+  }
+  const Picoseconds work = group.activity.work.scaled(std::max(1.0, kOfReads * reads));
+  const Picoseconds stands = std::min(kStandstill, work.scaled(kOfWork));
+  take(group.activity, work + from_seconds(kOfLinks * sent) + stands);
 }
 
 // One after the other in one launch, tasks take no longer than each in one of its own.
@@ -154,7 +186,7 @@ std::optional<Tickets> TaskCosts::tickets_of(const Group& group,
     return std::nullopt;
   const std::optional<Tiling> tiling = read_tiling(launch->kernels.front().variant);
   if (!tiling) return std::nullopt;
-  Tickets tickets(*tiling, sms_of(plan_.tasks[first.index()]));
+  Tickets tickets(*tiling, sms_of(plan_.tasks[first.index()]) / tiling->cluster);
   for (const TaskPart& part : parts) {
     const LeafShape& shape = part.work.shape;
     tickets.add(shape.batch, shape.rows, shape.columns);

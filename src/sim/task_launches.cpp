@@ -1,6 +1,9 @@
 #include "sim/task_launches.h"
 
 #include <algorithm>
+#include <iterator>
+
+#include "plan/refs.h"
 
 namespace harpe {
 namespace {
@@ -14,6 +17,13 @@ bool has_inner_waits(const launch::Kernel& kernel) {
          std::ranges::any_of(kernel.panels, [&](const launch::Panel& panel) {
            return std::ranges::any_of(panel.addends, waits);
          });
+}
+
+// Whether a copy reads what the other task writes.
+bool takes(const Task& copy, const Task& maker) {
+  return std::ranges::any_of(copy.reads, [&](const Ref& read) {
+    return std::ranges::any_of(maker.writes, [&](const Ref& write) { return meet(read, write); });
+  });
 }
 
 // How the launch's kernels, which have panels, do a task of it.
@@ -45,11 +55,17 @@ DoneBy done_by_panels(const launch::Launch& launch, const Task& task) {
 
 TaskLaunches::TaskLaunches(const Plan& plan, const launch::LaunchPlan& launches)
     : plan_(plan), launches_(launches), by_(plan.tasks.size(), DoneBy::Itself) {
+  for (std::size_t i = 0; i < plan.tasks.size(); ++i) {
+    order_.emplace_back(static_cast<std::int64_t>(i));
+  }
   if (launches.launches.empty()) return;
   at_.resize(plan.tasks.size());
+  leads_.resize(launches.launches.size());
   inside_.resize(launches.launches.size());
   for (std::size_t i = 0; i < launches.launches.size(); ++i) {
-    if (!launches.launches[i].lands) note(launches.launches[i], i);
+    if (launches.launches[i].lands) continue;
+    note(launches.launches[i], i);
+    send_first(launches.launches[i], i);
   }
 }
 
@@ -69,6 +85,23 @@ void TaskLaunches::note(const launch::Launch& launch, std::size_t at) {
       by = DoneBy::Kernel;
     }
   }
+}
+
+void TaskLaunches::send_first(const launch::Launch& launch, std::size_t at) {
+  if (launch.does.empty()) return;
+  leads_[at] = launch.does.front();
+  std::vector<TaskId> sums;
+  std::ranges::copy_if(launch.does, std::back_inserter(sums),
+                       [&](TaskId id) { return by(id) == DoneBy::Kernel; });
+  std::vector<TaskId> sorted = sums;
+  std::ranges::stable_partition(sorted, [&](TaskId sum) {
+    return std::ranges::any_of(launch.does, [&](TaskId id) {
+      return by(id) == DoneBy::FusedStore &&
+             takes(plan_.tasks[id.index()], plan_.tasks[sum.index()]);
+    });
+  });
+  for (std::size_t i = 0; i < sums.size(); ++i) order_[sums[i].index()] = sorted[i];
+  if (!sums.empty() && sums.front() == leads_[at]) leads_[at] = sorted.front();
 }
 
 std::int64_t TaskLaunches::kernels(TaskId task) const {

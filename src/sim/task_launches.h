@@ -37,9 +37,10 @@ class TaskLaunches {
     return at_.empty() ? task.index() : at_[task.index()];
   }
   // The first task of its launch.
-  [[nodiscard]] TaskId lead(TaskId task) const {
-    return at_.empty() ? task : launches_.launches[at(task)].does.front();
-  }
+  [[nodiscard]] TaskId lead(TaskId task) const { return at_.empty() ? task : leads_[at(task)]; }
+  // All tasks, the plan's in its order but for sums that a kernel makes: those that it stores at
+  // other ranks come before those that stay.
+  [[nodiscard]] const std::vector<TaskId>& order() const { return order_; }
   // How many kernels its launch has; 1 where that is not known.
   [[nodiscard]] std::int64_t kernels(TaskId task) const;
   // Whether a copy engine alone does the task. Requires: launches.
@@ -58,6 +59,7 @@ class TaskLaunches {
 
  private:
   void note(const launch::Launch& launch, std::size_t at);
+  void send_first(const launch::Launch& launch, std::size_t at);
   [[nodiscard]] bool is_local_copy(const Task& task) const;
 
   const Plan& plan_;
@@ -65,6 +67,8 @@ class TaskLaunches {
   std::vector<std::size_t> at_;  // by task, as the next
   std::vector<DoneBy> by_;
   std::vector<char> inside_;  // by launch: a kernel waits for signals
+  std::vector<TaskId> leads_;
+  std::vector<TaskId> order_;
   std::set<RankId> bounded_;
 };
 

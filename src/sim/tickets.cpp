@@ -24,7 +24,9 @@ std::optional<Tiling> read_tiling(std::string_view variant) {
   const std::optional<std::int64_t> rows = number_behind(variant, "tile ");
   const std::optional<std::int64_t> columns = number_behind(variant, "x");
   if (!rows || !columns || is_streamed(variant)) return std::nullopt;
-  return Tiling{.rows = *rows,
+  const std::int64_t cluster = number_behind(variant, " cluster ").value_or(1);
+  return Tiling{.cluster = cluster,
+                .rows = *rows * cluster,
                 .columns = *columns,
                 .parts = number_behind(variant, " cut ").value_or(1),
                 .whole = number_behind(variant, " behind tile ")};
@@ -39,14 +41,21 @@ void Tickets::add(double batch, double rows, double columns) {
                        std::ceil(columns / static_cast<double>(tiling_.columns));
   rows_ += batch * rows;
   columns_ = std::max(columns_, columns);
-  tiles_ += static_cast<std::int64_t>(batch * tiles);
+  add_tiles(static_cast<std::int64_t>(batch * tiles));
+}
+
+void Tickets::add_tiles(std::int64_t tiles) {
+  tiles_ += tiles;
   const std::int64_t whole = std::min(tiles_, tiling_.whole.value_or(tiles_));
   bounds_.push_back(whole + (tiles_ - whole) * tiling_.parts);
 }
 
 double Tickets::apart() const {
+  const auto cluster = static_cast<double>(tiling_.cluster);
+  const double rows = std::ceil(rows_ * cluster / static_cast<double>(tiling_.rows)) / cluster;
+  const double columns = std::ceil(columns_ / static_cast<double>(tiling_.columns));
   Tickets joined(tiling_, blocks_);
-  joined.add(1, rows_, columns_);
+  joined.add_tiles(static_cast<std::int64_t>(std::ceil(rows * columns)));
   return steps(0, panels() - 1) / joined.steps(0, 0);
 }
 

@@ -9,7 +9,8 @@ namespace harpe {
 
 // How the tiles of a GEMM's kernel are cut: `whole` tiles, and behind them each in `parts` along K.
 struct Tiling {
-  std::int64_t rows = 0;
+  std::int64_t cluster = 1;  // thread blocks whose tiles lie one above the other: together one tile
+  std::int64_t rows = 0;     // of that
   std::int64_t columns = 0;
   std::int64_t parts = 1;
   std::optional<std::int64_t> whole = {};  // none: all
@@ -34,7 +35,13 @@ class Tickets {
   // The next panel: so many problems of such a size. Requires: positive.
   void add(double batch, double rows, double columns);
 
-  // How many times as long they take as if all rows were one panel. Requires: a panel.
+  // Elements of both operands that a tile reads for each of its own, along a unit of K.
+  [[nodiscard]] double reads() const {
+    return 1 / static_cast<double>(tiling_.rows) + 1 / static_cast<double>(tiling_.columns);
+  }
+
+  // How many times as long they take as if all rows were one panel, and blocks of a cluster were
+  // tiles by themselves. Requires: a panel.
   [[nodiscard]] double apart() const;
 
   [[nodiscard]] std::size_t panels() const { return bounds_.size() - 1; }
@@ -43,6 +50,8 @@ class Tickets {
   [[nodiscard]] double steps(std::size_t first, std::size_t last) const;
 
  private:
+  void add_tiles(std::int64_t tiles);
+
   Tiling tiling_;
   std::int64_t blocks_;
   double rows_ = 0;

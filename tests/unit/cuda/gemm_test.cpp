@@ -252,6 +252,43 @@ TEST(GemmChoice, panels_without_rows_are_behind_and_have_those_of_one) {
   EXPECT_TRUE(is_refused(twice));
 }
 
+// A total of the rank's sums and an addend, which is stored at two ranks.
+GemmSpec replicated(std::int64_t m, std::int64_t n) {
+  GemmSpec spec = product(m, n, 1024);
+  GemmPanelSpec copy = spec.panels.front();
+  copy.pieces.clear();
+  copy.rows_of = 0;
+  copy.is_copy = true;
+  spec.panels.front().addends = {{.address = 4096, .stride = n}};
+  spec.panels.push_back(copy);
+  return spec;
+}
+
+TEST(GemmChoice, totals_are_stored_twice_by_the_kernel_of_many_rows) {
+  for (const std::int64_t rows : {8, 128, 300, 1024}) {
+    const GemmSpec spec = replicated(rows, 1024);
+    ASSERT_TRUE(check(spec, kMultiprocessors).ok()) << rows;
+    const GemmChoice choice = choose_gemm(spec, kMultiprocessors);
+    EXPECT_FALSE(choice.config.few_rows) << rows;
+    GemmSpec once = spec;
+    once.panels.pop_back();
+    EXPECT_EQ(whole_gemm(spec, choice.config).full_tiles,
+              whole_gemm(once, choice.config).full_tiles)
+        << "a copy has no tiles of its own";
+  }
+  EXPECT_FALSE(check(replicated(512, 1001), kMultiprocessors).ok()) << "stored by element";
+  GemmSpec adds = replicated(512, 1024);
+  adds.panels[1].addends = adds.panels[0].addends;
+  EXPECT_FALSE(check(adds, kMultiprocessors).ok()) << "a copy stores what the other one does";
+}
+
+TEST(GemmChoice, sums_of_many_rows_are_stored_at_several_ranks) {
+  GemmSpec spec = exchanged(300);
+  spec.panels.pop_back();
+  ASSERT_TRUE(check(spec, kMultiprocessors).ok());
+  EXPECT_FALSE(choose_gemm(spec, kMultiprocessors).config.few_rows);
+}
+
 // Stores to a peer take their time: one consumer multiplies meanwhile.
 TEST(GemmChoice, panels_that_leave_are_stored_beside_products) {
   bool is_otherwise = false;

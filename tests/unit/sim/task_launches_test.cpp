@@ -81,6 +81,45 @@ TEST_F(OnGpus, a_kernel_stores_at_peers_and_adds_at_home) {
   EXPECT_EQ(starts, 4) << "one kernel a rank";
 }
 
+TEST_F(OnGpus, what_leaves_is_made_before_what_stays) {
+  launch("gemm_rs", kProduct, "tp=2", "push");
+  const TaskLaunches tasks(plan_, launches_);
+  std::vector<TaskId> sums;
+  for (const TaskId id : tasks.order()) {
+    const Task& task = plan_.tasks[id.index()];
+    const bool is_own = plan_.queues[task.queue.index()].rank == RankId(0);
+    if (is_own && task.kind == TaskKind::Compute) sums.push_back(id);
+  }
+  ASSERT_EQ(sums.size(), 2U);
+  EXPECT_GT(sums[0], sums[1]) << "the plan has the rank's own first";
+  EXPECT_EQ(tasks.lead(sums[1]), sums[0]);
+  std::vector<TaskId> all = tasks.order();
+  std::ranges::sort(all);
+  EXPECT_TRUE(std::ranges::adjacent_find(all) == all.end());
+  EXPECT_EQ(all.size(), plan_.tasks.size());
+}
+
+// A total leaves behind the product that it is of, the last wave of it behind all.
+TEST_F(OnGpus, a_total_leaves_as_it_is_made) {
+  launch("gemm_ar", {"m=4096", "n=4096", "k=1024"}, "tp=2", "push");
+  EXPECT_EQ(count(TaskKind::Copy, DoneBy::FusedStore), 2);
+  const Machine machine = h200();
+  const BuiltWorkload built = build_workload(plan_, launches_, machine, {});
+  const TaskLaunches tasks(plan_, launches_);
+  for (std::size_t i = 0; i < plan_.tasks.size(); ++i) {
+    if (tasks.by(TaskId(static_cast<std::int64_t>(i))) != DoneBy::FusedStore) continue;
+    const auto waits_for_product = [&](const Dependency& edge) {
+      const TaskId before = built.of[static_cast<std::size_t>(edge.before)].task;
+      return edge.after == built.work_of_task[i] && edge.kind == WaitKind::Queue &&
+             plan_.tasks[before.index()].kind == TaskKind::Compute;
+    };
+    EXPECT_EQ(std::ranges::count_if(built.workload.dependencies, waits_for_product), 1);
+    const Activity& stores =
+        built.workload.activities[static_cast<std::size_t>(built.work_of_task[i])];
+    EXPECT_LT(stores.work, from_microseconds(40)) << "of 16 MB, which the link takes 43 us for";
+  }
+}
+
 // The copy of a rank's own rows is neither made nor awaited.
 TEST_F(OnGpus, a_kernel_reads_inputs_in_place) {
   launch("ag_gemm", kProduct, "tp=4", "push");

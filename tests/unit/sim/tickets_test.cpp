@@ -13,7 +13,7 @@ namespace {
 TEST(Tickets, tilings_are_read_from_variants) {
   EXPECT_EQ(read_tiling("tile 128x256 stages 4"), (Tiling{.rows = 128, .columns = 256}));
   EXPECT_EQ(read_tiling("tile 64x128 stages 6 cluster 2 ping-pong cut 3 behind tile 40"),
-            (Tiling{.rows = 64, .columns = 128, .parts = 3, .whole = 40}));
+            (Tiling{.cluster = 2, .rows = 128, .columns = 128, .parts = 3, .whole = 40}));
   EXPECT_EQ(read_tiling("tile 64x64 stages 12 streams 20 by 4"), std::nullopt);
   EXPECT_EQ(read_tiling(""), std::nullopt);
   EXPECT_TRUE(is_streamed("tile 16x128 stages 12 streams 128"));
@@ -46,6 +46,20 @@ TEST(Tickets, panels_are_tiles_of_their_own) {
   Tickets whole({.rows = 128, .columns = 128}, 132);
   for (int panel = 0; panel < 8; ++panel) whole.add(1, 128, 4096);
   EXPECT_EQ(whole.apart(), 1);
+}
+
+// 192 rows leave a cluster's tile of 256 a quarter empty, which its blocks by themselves would not.
+TEST(Tickets, panels_leave_clusters_half_empty) {
+  Tickets tickets({.cluster = 2, .rows = 256, .columns = 128}, 66);
+  tickets.add(1, 192, 5120);
+  tickets.add(1, 192, 5120);
+  EXPECT_EQ(tickets.steps(0, 1), 2);
+  EXPECT_EQ(tickets.apart(), 2);
+}
+
+TEST(Tickets, read_less_of_operands_where_tiles_are_large) {
+  EXPECT_DOUBLE_EQ(Tickets({.rows = 128, .columns = 128}, 132).reads(), 1.0 / 64);
+  EXPECT_LT(Tickets({.cluster = 2, .rows = 256, .columns = 128}, 66).reads(), 1.0 / 64);
 }
 
 // What arrivals of panels and the tiles of each block say is said by the first tickets of panels.

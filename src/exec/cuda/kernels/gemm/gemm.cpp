@@ -128,6 +128,15 @@ Tail best_tail(const GemmConfig& config, std::int64_t rest, std::int64_t cluster
   return best;
 }
 
+// The part of the panels whose rows are awaited.
+double awaited_share(const GemmSpec& spec) {
+  const auto awaited = std::ranges::count_if(spec.panels, [](const GemmPanelSpec& panel) {
+    return std::ranges::any_of(panel.pieces,
+                               [](const auto& piece) { return piece.ready.flag != nullptr; });
+  });
+  return static_cast<double>(awaited) / static_cast<double>(spec.panels.size());
+}
+
 struct Estimate {
   GemmChoice choice;
   double clocks = 0;
@@ -160,9 +169,11 @@ Estimate estimate(const GemmSpec& spec, const GemmConfig& config, int blocks) {
     choice.full_tiles = static_cast<int>(tiles - rest);
     choice.parts = tail.parts;
   }
-  return {.choice = choice,
-          .clocks = edge_clocks(config) + static_cast<double>(tiles / clusters) * tile_clocks(1) +
-                    tail.clocks};
+  // What comes last may find all blocks at work: of two that are alike the small tile is over
+  // first.
+  constexpr double kHeld = 0.1;
+  const double waves = static_cast<double>(tiles / clusters) + kHeld * awaited_share(spec);
+  return {.choice = choice, .clocks = edge_clocks(config) + waves * tile_clocks(1) + tail.clocks};
 }
 
 device::GemmStore store_of(const GemmSpec& spec) {
@@ -220,16 +231,24 @@ GemmConfig config_for(const GemmSpec& spec, GemmConfig tile) {
   return tile;
 }
 
+// Whether panels that have the rows of another are stored as they should be. The kernel of few rows
+// stores sums without addends, and totals; the other one what it stores for the panel before.
+bool stores_again(const GemmSpec& spec, const GemmConfig& config) {
+  return std::ranges::all_of(spec.panels, [&](const GemmPanelSpec& panel) {
+    if (has_own_rows(panel)) return true;
+    const bool is_of_sum = spec.panels[static_cast<std::size_t>(panel.rows_of)].addends.empty();
+    if (config.few_rows) return !panel.is_copy || is_of_sum;
+    return config.store == device::GemmStore::Bulk && panel.addends.empty() &&
+           (panel.is_copy || is_of_sum);
+  });
+}
+
 // Addends lie as B does where that has rows along N, or are added where C is stored. Sums of f16
 // may be beyond its range.
 bool serves(const GemmSpec& spec, const GemmConfig& config) {
   const bool lie_well = spec.layout == device::GemmLayout::NMajor || config.few_rows;
   const bool adds = lie_well && spec.in == device::Element::BF16;
-  const bool copies = std::ranges::any_of(spec.panels, &GemmPanelSpec::is_copy);
-  const bool shares_rows = std::ranges::any_of(
-      spec.panels, [](const auto& panel) { return !has_own_rows(panel) && !panel.is_copy; });
-  return ships(config) && config.groups == has_groups(spec) && (!shares_rows || config.few_rows) &&
-         (!copies || (config.store == device::GemmStore::Bulk && !config.few_rows)) &&
+  return ships(config) && config.groups == has_groups(spec) && stores_again(spec, config) &&
          (!config.few_rows || suits_few_rows(spec, config)) &&
          (spec.copy_blocks == 0 || config.copies) && (adds || !has_addends(spec));
 }
