@@ -1,7 +1,6 @@
 #include "sim/task_launches.h"
 
 #include <algorithm>
-#include <iterator>
 
 #include "plan/refs.h"
 
@@ -17,13 +16,6 @@ bool has_inner_waits(const launch::Kernel& kernel) {
          std::ranges::any_of(kernel.panels, [&](const launch::Panel& panel) {
            return std::ranges::any_of(panel.addends, waits);
          });
-}
-
-// Whether a copy reads what the other task writes.
-bool takes(const Task& copy, const Task& maker) {
-  return std::ranges::any_of(copy.reads, [&](const Ref& read) {
-    return std::ranges::any_of(maker.writes, [&](const Ref& write) { return meet(read, write); });
-  });
 }
 
 // How the launch's kernels, which have panels, do a task of it.
@@ -90,18 +82,35 @@ void TaskLaunches::note(const launch::Launch& launch, std::size_t at) {
 void TaskLaunches::send_first(const launch::Launch& launch, std::size_t at) {
   if (launch.does.empty()) return;
   leads_[at] = launch.does.front();
+  std::vector<TaskId> stores;
   std::vector<TaskId> sums;
-  std::ranges::copy_if(launch.does, std::back_inserter(sums),
-                       [&](TaskId id) { return by(id) == DoneBy::Kernel; });
-  std::vector<TaskId> sorted = sums;
-  std::ranges::stable_partition(sorted, [&](TaskId sum) {
-    return std::ranges::any_of(launch.does, [&](TaskId id) {
-      return by(id) == DoneBy::FusedStore &&
-             takes(plan_.tasks[id.index()], plan_.tasks[sum.index()]);
-    });
-  });
+  for (const TaskId id : launch.does) {
+    if (by(id) == DoneBy::FusedStore) stores.push_back(id);
+    if (by(id) == DoneBy::Kernel) sums.push_back(id);
+  }
+  std::vector<TaskId> sorted;
+  std::vector<TaskId> kept;
+  std::size_t next = 0;  // stores are mostly in the order of their sums
+  for (const TaskId sum : sums) {
+    std::size_t tried = 0;
+    while (tried < stores.size() && !takes(stores[next], sum)) {
+      next = (next + 1) % stores.size();
+      ++tried;
+    }
+    (tried < stores.size() ? sorted : kept).push_back(sum);
+  }
+  sorted.insert(sorted.end(), kept.begin(), kept.end());
   for (std::size_t i = 0; i < sums.size(); ++i) order_[sums[i].index()] = sorted[i];
   if (!sums.empty() && sums.front() == leads_[at]) leads_[at] = sorted.front();
+}
+
+// Whether a copy reads what the other task writes.
+bool TaskLaunches::takes(TaskId copy, TaskId maker) const {
+  const auto is_made = [&](const Ref& read) {
+    return std::ranges::any_of(plan_.tasks[maker.index()].writes,
+                               [&](const Ref& write) { return meet(read, write); });
+  };
+  return std::ranges::any_of(plan_.tasks[copy.index()].reads, is_made);
 }
 
 std::int64_t TaskLaunches::kernels(TaskId task) const {

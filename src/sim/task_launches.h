@@ -60,6 +60,7 @@ class TaskLaunches {
  private:
   void note(const launch::Launch& launch, std::size_t at);
   void send_first(const launch::Launch& launch, std::size_t at);
+  [[nodiscard]] bool takes(TaskId copy, TaskId maker) const;
   [[nodiscard]] bool is_local_copy(const Task& task) const;
 
   const Plan& plan_;
