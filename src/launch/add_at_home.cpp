@@ -11,6 +11,7 @@ namespace {
 
 // A total of partial states: sources in the plan's order, and where it goes.
 struct Total {
+  TaskId task;
   struct Source {
     std::vector<LaidRef> parts;          // of the state: one, or o and lse
     std::optional<std::int32_t> signal;  // that says it has arrived; none where no single one does
@@ -41,30 +42,34 @@ class HomeAdder {
 
   void add(std::size_t at) {
     Step& step = draft_.steps[at];
-    const std::optional<TaskId> next = draft_.next(step.launch.does.back());
-    if (!next || !is_total(*next)) return;
-    const Total total = total_of(*next);
+    const std::vector<Total> totals = totals_behind(step);
+    if (totals.empty()) return;
+    const TaskId first = totals.front().task;
     Kernel kernel = step.launch.kernels[0];
     std::set<std::int32_t> awaited;
-    std::int64_t left = total.elements;
-    const auto add_to = [&](const Kernel& of, Panel& panel) {
+    std::int64_t left = 0;
+    for (const Total& total : totals) left += total.elements;
+    const auto add_to = [&](const Kernel& of, Panel& panel, const Total& total) {
       const std::optional<DType> operands = draft_.operand_type(of, panel);
       if (step.staying == Staying::None) {
         panel = {.stores = panel.stores};  // what was stored here, and nothing that it makes anew
       }
       left -= count_elements(panel.stores.front().span);
-      return take(*next, total, operands, panel, awaited);
+      return take(total, operands, panel, awaited);
     };
     if (step.staying == Staying::Inside) {
       for (Panel& panel : kernel.panels) {
-        if (total.has(panel.stores) && !add_to(kernel, panel)) return;
+        const Total* const total = find(totals, panel);
+        if (total != nullptr && !add_to(kernel, panel, *total)) return;
       }
     } else {
       const Kernel& own = step.launch.kernels.back();  // what stays, else all that is sent
       const auto offset = static_cast<std::int32_t>(kernel.arrivals.size());
       for (Panel panel : own.panels) {
-        if (step.staying == Staying::None && !total.has(panel.stores)) continue;
-        if (!add_to(own, panel)) return;
+        const Total* const total = find(totals, panel);
+        if (step.staying == Staying::None && total == nullptr) continue;
+        if (total == nullptr) return draft_.refuse(first, Reason::NotWhole, first.value);
+        if (!add_to(own, panel, *total)) return;
         for (std::int32_t& met : panel.meets) met += offset;
         kernel.panels.push_back(std::move(panel));
       }
@@ -72,24 +77,52 @@ class HomeAdder {
         kernel.arrivals.insert(kernel.arrivals.end(), own.arrivals.begin(), own.arrivals.end());
       }
     }
-    const std::vector<std::int32_t>& waits = draft_.wiring_of(*next).waits;
-    const auto others = std::ranges::count_if(
-        waits, [&](std::int32_t signal) { return !awaited.contains(signal); });
-    if (left != 0) return draft_.refuse(*next, Reason::NotWhole, next->value);
-    if (others > 0) return draft_.refuse(*next, Reason::OtherWaits, next->value, others);
+    if (left != 0) return draft_.refuse(first, Reason::NotWhole, first.value);
     Launch proposed = proposal(step.launch);
-    proposed.does.push_back(*next);
+    for (const Total& total : totals) {
+      const std::vector<std::int32_t>& waits = draft_.wiring_of(total.task).waits;
+      const auto others = std::ranges::count_if(
+          waits, [&](std::int32_t signal) { return !awaited.contains(signal); });
+      if (others > 0) {
+        return draft_.refuse(total.task, Reason::OtherWaits, total.task.value, others);
+      }
+      proposed.does.push_back(total.task);
+    }
     if (!draft_.offers.choose(proposed, kernel)) {
-      return draft_.refuse(*next, Reason::NoKernel, static_cast<std::int64_t>(kernel.panels.size()),
+      return draft_.refuse(first, Reason::NoKernel, static_cast<std::int64_t>(kernel.panels.size()),
                            static_cast<std::int64_t>(kernel.arrivals.size()));
     }
     step.launch.kernels = {std::move(kernel)};
     step.staying = Staying::None;
-    draft_.join(at, draft_.step_at[next->index()]);
-    draft_.applied(*next);
+    for (const Total& total : totals) {
+      draft_.join(at, draft_.step_at[total.task.index()]);
+      draft_.applied(total.task);
+    }
   }
 
  private:
+  [[nodiscard]] static const Total* find(const std::vector<Total>& totals, const Panel& panel) {
+    const auto found =
+        std::ranges::find_if(totals, [&](const Total& one) { return one.has(panel.stores); });
+    return found == totals.end() ? nullptr : &*found;
+  }
+
+  // The total right behind, and further ones that parts of the kernels' results are of.
+  [[nodiscard]] std::vector<Total> totals_behind(const Step& step) {
+    std::vector<Total> totals;
+    for (auto next = draft_.next(step.launch.does.back()); next && is_total(*next);
+         next = draft_.next(*next)) {
+      Total total = total_of(*next);
+      const auto is_made_here = [&](const Kernel& kernel) {
+        return std::ranges::any_of(kernel.panels,
+                                   [&](const Panel& panel) { return total.has(panel.stores); });
+      };
+      if (!totals.empty() && std::ranges::none_of(step.launch.kernels, is_made_here)) break;
+      totals.push_back(std::move(total));
+    }
+    return totals;
+  }
+
   [[nodiscard]] bool is_total(TaskId finalise) {
     const Task& task = draft_.task(finalise);
     if (task.kind != TaskKind::Finalise || task.reads.size() % task.writes.size() != 0) {
@@ -106,7 +139,9 @@ class HomeAdder {
 
   [[nodiscard]] Total total_of(TaskId finalise) {
     const Task& task = draft_.task(finalise);
-    Total total{.sources = {}, .elements = draft_.layouts.of(task.writes.front()).elements()};
+    Total total{.task = finalise,
+                .sources = {},
+                .elements = draft_.layouts.of(task.writes.front()).elements()};
     const std::size_t parts = task.writes.size();
     for (std::size_t first = 0; first < task.reads.size(); first += parts) {
       const std::span<const Ref> state = std::span(task.reads).subspan(first, parts);
@@ -138,8 +173,9 @@ class HomeAdder {
 
   // The panel with the other sources as addends, stored where the total goes. Of one that makes
   // nothing its own is an addend too, in its place.
-  [[nodiscard]] bool take(TaskId finalise, const Total& total, std::optional<DType> operands,
-                          Panel& panel, std::set<std::int32_t>& awaited) {
+  [[nodiscard]] bool take(const Total& total, std::optional<DType> operands, Panel& panel,
+                          std::set<std::int32_t>& awaited) {
+    const TaskId finalise = total.task;
     const std::vector<Place> own = panel.stores;
     if (!total.has(own)) return refused(finalise, Reason::NotWhole);
     const RankId rank = rank_of(draft_.plan, finalise);

@@ -218,7 +218,7 @@ class Drainer {
   Contribution send(const Contribution& from, RankId to, const std::string& inbox,
                     const NestMove& move, std::int64_t instance, std::int64_t position_id);
   [[nodiscard]] Checked<Ok> combine(std::vector<Contribution> sources, RankId rank,
-                                    const std::vector<int>& results, bool finalise);
+                                    const std::vector<int>& results, bool finalise, int chunk = -1);
   [[nodiscard]] Checked<Ok> finalise_pending();
   void init_untouched();
   void gather_replicas();

@@ -26,17 +26,24 @@ void Drainer::release() {
 
 namespace {
 
+bool has_digit(const BufferTable& buffer, int digit) {
+  return digit >= 0 && std::ranges::find(buffer.digits, digit) != buffer.digits.end();
+}
+
+// Requires: the buffer has the digit.
+std::int32_t value_of(const Blocks& blocks, const BufferTable& buffer, BlockId id, int digit) {
+  const auto at = std::ranges::find(buffer.digits, digit);
+  return blocks.region_of(buffer.digits, id)[static_cast<std::size_t>(at - buffer.digits.begin())];
+}
+
 // The blocks of a transfer cut by the value of one digit; all in one piece when there is none.
 std::vector<std::vector<BlockId>> cut_by_digit(const Blocks& blocks, const BufferTable& buffer,
                                                const std::vector<BlockId>& ids, int chunk) {
-  const auto at = std::ranges::find(buffer.digits, chunk);
-  if (chunk < 0 || at == buffer.digits.end()) return {ids};
+  if (!has_digit(buffer, chunk)) return {ids};
   std::vector<std::vector<BlockId>> pieces(
       static_cast<std::size_t>(blocks.digits()[static_cast<std::size_t>(chunk)].extent));
   for (const BlockId id : ids) {
-    const Region values = blocks.region_of(buffer.digits, id);
-    const std::int32_t value = values[static_cast<std::size_t>(at - buffer.digits.begin())];
-    pieces[static_cast<std::size_t>(value)].push_back(id);
+    pieces[static_cast<std::size_t>(value_of(blocks, buffer, id, chunk))].push_back(id);
   }
   return pieces;
 }
@@ -88,11 +95,17 @@ Drainer::Contribution Drainer::send(const Contribution& from, RankId to, const s
   return arrived;
 }
 
-// Blocks that have the same sources are combined by one task: sources in the order given.
+// Blocks that have the same sources are combined by one task, sources in the order given; totals of
+// what came in parts, cut by `chunk`, part by part, each once it is there.
 Checked<Ok> Drainer::combine(std::vector<Contribution> sources, RankId rank,
-                             const std::vector<int>& results, bool finalise) {
+                             const std::vector<int>& results, bool finalise, int chunk) {
   const std::size_t targets = group_.targets.size();
+  bool by_parts = finalise && stmt_.stmt->monoid != Monoid::Store;
+  for (std::size_t i = 0; i < targets; ++i) {
+    by_parts = by_parts && has_digit(buffer(static_cast<int>(i)), chunk);
+  }
   struct Key {
+    std::int32_t piece;
     std::vector<std::size_t> sources;
     bool adds;
     auto operator<=>(const Key&) const = default;
@@ -105,7 +118,9 @@ Checked<Ok> Drainer::combine(std::vector<Contribution> sources, RankId rank,
     }
     for (auto& [block, list] : from) {
       const bool adds = !finalise && writer_.is_live(results[i], block);
-      auto& blocks = parts[Key{std::move(list), adds}];
+      const std::int32_t piece =
+          by_parts ? value_of(writer_.blocks(), buffer(static_cast<int>(i)), block, chunk) : 0;
+      auto& blocks = parts[Key{piece, std::move(list), adds}];
       blocks.resize(targets);
       blocks[i].push_back(block);
     }

@@ -247,7 +247,8 @@ Checked<Ok> Drainer::collect(std::size_t level, Time t, std::int64_t position_id
       results.push_back(complete ? writer_.home(buffer_index(target), rank)
                                  : result_slot(target, level, rank, t));
     }
-    HP_REQUIRE_OK(combine(std::move(sources[rank.index()]), rank, results, complete));
+    HP_REQUIRE_OK(combine(std::move(sources[rank.index()]), rank, results, complete,
+                          writer_.space_time_only() ? -1 : move.chunk));
   }
   return Ok{};
 }

@@ -84,6 +84,33 @@ TEST(AddAtHome, adds_up_what_all_have_stored_here) {
   }
 }
 
+// Each part waits for what it adds, and not for the other.
+TEST(AddAtHome, adds_totals_of_parts_as_they_come) {
+  PassRun it(parted_sums());
+  it.run(kPasses);
+  EXPECT_EQ(it.decided(14), "applied");
+  EXPECT_EQ(it.decided(15), "applied");
+  const Launch& launch = it.launch_of(14);
+  EXPECT_EQ(&launch, &it.launch_of(15));
+  ASSERT_EQ(launch.kernels.size(), 1U);
+  const std::vector<Panel>& panels = launch.kernels.front().panels;
+  ASSERT_EQ(panels.size(), 4U);
+  for (const std::size_t part : {0U, 1U}) {
+    EXPECT_TRUE(panels[part].fused_store.has_value());
+    const Panel& total = panels[2 + part];
+    ASSERT_EQ(total.addends.size(), 1U);
+    EXPECT_EQ(total.addends.front().when, it.signal_from(10 + static_cast<std::int64_t>(part), 0));
+  }
+}
+
+TEST(AddAtHome, leaves_parts_apart_where_one_waits_for_more) {
+  PassRun it(parted_sums());
+  it.add_wait(15, 5);  // a GEMM of rank 1
+  it.run(kPasses);
+  EXPECT_EQ(it.decided(15), refusal(Reason::OtherWaits, 15, 1));
+  EXPECT_EQ(it.launch_of(14), it.launch_before(14));
+}
+
 TEST(AddAtHome, leaves_the_total_of_all_apart_where_no_kernel_adds_it) {
   Abilities can;
   can.can = [](const Launch&, const Kernel& kernel) { return !kernel.panels.back().meets.empty(); };

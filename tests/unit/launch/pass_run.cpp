@@ -105,6 +105,8 @@ Plan push_sums() { return read_plan("push_sums.plan"); }
 
 Plan all_sums() { return read_plan("all_sums.plan"); }
 
+Plan parted_sums() { return read_plan("parted_sums.plan"); }
+
 Plan one_shot() { return read_plan("one_shot.plan"); }
 
 Plan states() { return read_plan("states.plan"); }

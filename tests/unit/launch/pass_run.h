@@ -55,6 +55,10 @@ class PassRun {
 // 2 in one kernel, 13 and 17 send the last two, and 18 adds what ranks 1 and 2 send by 15 and 12.
 [[nodiscard]] Plan push_sums();
 
+// GEMM + reduce-scatter on two ranks whose drain is cut in two. Of rank 0, tasks 2 to 8 make the
+// sums, 12 and 13 send those of rank 1, and 14 and 15 add what rank 1 sends by 10 and 11.
+[[nodiscard]] Plan parted_sums();
+
 // GEMM + all-reduce on two ranks. Of rank 0, tasks 2 and 4 make the sums of both in one kernel, 7
 // sends those of rank 1, 8 adds what rank 1 sends by 6 to its own, and 11 sends the total.
 [[nodiscard]] Plan all_sums();

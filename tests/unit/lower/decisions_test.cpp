@@ -30,6 +30,27 @@ TEST(Decisions, slots_are_memory_so_a_relay_returns_credits) {
   EXPECT_GT(slots.syncs.size(), places.syncs.size());
 }
 
+// Two parts of each rank's block, each with a copy, a signal and a total of its own.
+TEST(Decisions, a_drain_that_is_cut_ends_in_totals_of_its_parts) {
+  const auto scattered = [](const std::string& cut) {
+    return expect_plan(gemm(8, 4, 4, "x:2",
+                            "  split M = m0:2 * m1:2 * m2:_\n  split K = k0:2 * k1:_\n"
+                            "  place a[k0@x]\n  place b[k0@x]\n  place c[m0@x]\n"
+                            "  nest mm {\n    par k0 on x\n    drain c over x direct by src " +
+                                cut + "via sm signal flag\n    leaf\n  }\n"));
+  };
+  const Plan whole = scattered("");
+  const Plan parts = scattered("grain m1 ");
+  EXPECT_EQ(count(whole, TaskKind::Finalise), 2);
+  EXPECT_EQ(count(parts, TaskKind::Finalise), 4);
+  for (std::size_t i = 0; i < parts.tasks.size(); ++i) {
+    if (parts.tasks[i].kind != TaskKind::Finalise) continue;
+    const TaskId total(static_cast<std::int64_t>(i));
+    EXPECT_EQ(std::ranges::count(parts.syncs, total, &Sync::to), 1);
+  }
+  EXPECT_EQ(bytes_crossing(whole), bytes_crossing(parts));
+}
+
 TEST(Decisions, empty_blocks_are_neither_sent_nor_computed) {
   // 3 query rows and keys on 4 ranks: the last block of each is empty (D12).
   const Plan plan = expect_plan(attention(3, 3, false, "x:4", kRing));
