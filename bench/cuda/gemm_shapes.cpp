@@ -7,6 +7,10 @@ namespace {
 
 constexpr std::int64_t kRanks = 8;
 
+struct Size {
+  std::int64_t m, n, k;
+};
+
 struct Layer {
   const char* name;
   std::int64_t n;  // of the whole
@@ -57,9 +61,6 @@ std::vector<GemmCase> gemm_shapes() {
     }
   }
   // Parts of two ranks, of smaller models.
-  struct Size {
-    std::int64_t m, n, k;
-  };
   for (const Size& size : {Size{512, 8192, 4096},
                            {768, 8192, 4096},
                            {1024, 5120, 4096},
@@ -77,9 +78,6 @@ std::vector<GemmCase> gemm_shapes() {
 }
 
 std::vector<GemmCase> mapped_shapes() {
-  struct Size {
-    std::int64_t m, n, k;
-  };
   std::vector<GemmCase> shapes;
   for (const Size& size : {Size{512, 7168, 8192},
                            {2048, 7168, 8192},

@@ -44,9 +44,30 @@ class HomeAdder {
     Step& step = draft_.steps[at];
     const std::vector<Total> totals = totals_behind(step);
     if (totals.empty()) return;
-    const TaskId first = totals.front().task;
-    Kernel kernel = step.launch.kernels[0];
     std::set<std::int32_t> awaited;
+    std::optional<Kernel> kernel = with_totals(step, totals, awaited);
+    if (!kernel || !await_addends_alone(totals, awaited)) return;
+    Launch proposed = proposal(step.launch);
+    for (const Total& total : totals) proposed.does.push_back(total.task);
+    if (!draft_.offers.choose(proposed, *kernel)) {
+      return draft_.refuse(totals.front().task, Reason::NoKernel, std::ssize(kernel->panels),
+                           std::ssize(kernel->arrivals));
+    }
+    step.launch.kernels = {*std::move(kernel)};
+    step.staying = Staying::None;
+    for (const Total& total : totals) {
+      draft_.join(at, draft_.step_at[total.task.index()]);
+      draft_.applied(total.task);
+    }
+  }
+
+ private:
+  // The step's kernels as one, whose panels take what the totals add and store these; none where
+  // they do not make all of them.
+  [[nodiscard]] std::optional<Kernel> with_totals(const Step& step,
+                                                  const std::vector<Total>& totals,
+                                                  std::set<std::int32_t>& awaited) {
+    Kernel kernel = step.launch.kernels.front();
     std::int64_t left = 0;
     for (const Total& total : totals) left += total.elements;
     const auto add_to = [&](const Kernel& of, Panel& panel, const Total& total) {
@@ -60,7 +81,7 @@ class HomeAdder {
     if (step.staying == Staying::Inside) {
       for (Panel& panel : kernel.panels) {
         const Total* const total = find(totals, panel);
-        if (total != nullptr && !add_to(kernel, panel, *total)) return;
+        if (total != nullptr && !add_to(kernel, panel, *total)) return std::nullopt;
       }
     } else {
       const Kernel& own = step.launch.kernels.back();  // what stays, else all that is sent
@@ -68,8 +89,8 @@ class HomeAdder {
       for (Panel panel : own.panels) {
         const Total* const total = find(totals, panel);
         if (step.staying == Staying::None && total == nullptr) continue;
-        if (total == nullptr) return draft_.refuse(first, Reason::NotWhole, first.value);
-        if (!add_to(own, panel, *total)) return;
+        if (total == nullptr) return not_whole(totals);
+        if (!add_to(own, panel, *total)) return std::nullopt;
         for (std::int32_t& met : panel.meets) met += offset;
         kernel.panels.push_back(std::move(panel));
       }
@@ -77,30 +98,28 @@ class HomeAdder {
         kernel.arrivals.insert(kernel.arrivals.end(), own.arrivals.begin(), own.arrivals.end());
       }
     }
-    if (left != 0) return draft_.refuse(first, Reason::NotWhole, first.value);
-    Launch proposed = proposal(step.launch);
+    if (left != 0) return not_whole(totals);
+    return kernel;
+  }
+
+  [[nodiscard]] std::optional<Kernel> not_whole(const std::vector<Total>& totals) {
+    (void)refused(totals.front().task, Reason::NotWhole);
+    return std::nullopt;
+  }
+
+  [[nodiscard]] bool await_addends_alone(const std::vector<Total>& totals,
+                                         const std::set<std::int32_t>& awaited) {
     for (const Total& total : totals) {
       const std::vector<std::int32_t>& waits = draft_.wiring_of(total.task).waits;
       const auto others = std::ranges::count_if(
           waits, [&](std::int32_t signal) { return !awaited.contains(signal); });
-      if (others > 0) {
-        return draft_.refuse(total.task, Reason::OtherWaits, total.task.value, others);
-      }
-      proposed.does.push_back(total.task);
+      if (others == 0) continue;
+      draft_.refuse(total.task, Reason::OtherWaits, total.task.value, others);
+      return false;
     }
-    if (!draft_.offers.choose(proposed, kernel)) {
-      return draft_.refuse(first, Reason::NoKernel, static_cast<std::int64_t>(kernel.panels.size()),
-                           static_cast<std::int64_t>(kernel.arrivals.size()));
-    }
-    step.launch.kernels = {std::move(kernel)};
-    step.staying = Staying::None;
-    for (const Total& total : totals) {
-      draft_.join(at, draft_.step_at[total.task.index()]);
-      draft_.applied(total.task);
-    }
+    return true;
   }
 
- private:
   [[nodiscard]] static const Total* find(const std::vector<Total>& totals, const Panel& panel) {
     const auto found =
         std::ranges::find_if(totals, [&](const Total& one) { return one.has(panel.stores); });

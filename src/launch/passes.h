@@ -43,10 +43,10 @@ void store_at_peers(Draft& draft);
 // The panels that stay take what others have stored here as addends, a sum or the parts of a state,
 // and are stored at home. Where
 // none stays, since all of it is sent and a copy left here, a panel adds up what lies here.
-// Precondition: the total is right behind; every signal that it waits for is an addend's; GPUs are
-// not shared.
-// Order: addends are awaited inside. Data: the own sum comes first, or, where it is sent too, in
-// its place; addends are in the plan's order. Rounding: one, as the total's.
+// Precondition: the totals are right behind, one, or one for each part of a drain that is cut;
+// every signal that they wait for is an addend's; GPUs are not shared. Order: addends are awaited
+// inside. Data: the own sum comes first, or, where it is sent too, in its place; addends are in the
+// plan's order. Rounding: one, as the total's.
 void add_at_home(Draft& draft);
 
 // Kernels store at home what a total right behind would only round.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <set>
 
 #include "plan/refs.h"
@@ -225,36 +224,24 @@ class Builder {
     }
   }
 
-  // The task of the launch that computes what another one reads; a total is of the sum behind it.
-  [[nodiscard]] std::optional<TaskId> maker_of(const launch::Launch& launch, TaskId reader) const {
-    for (const TaskId id : launch.does) {
-      const auto makes = [&](const Ref& read) {
-        return std::ranges::any_of(task_at(id).writes,
-                                   [&](const Ref& write) { return meet(read, write); });
-      };
-      if (!std::ranges::any_of(task_at(reader).reads, makes)) continue;
-      if (task_at(id).kind == TaskKind::Compute) return id;
-      if (task_at(id).kind == TaskKind::Finalise) return maker_of(launch, id);
-    }
-    return std::nullopt;
-  }
-
   // Beside its queue: the kernel stores tiles as it makes them, and the last ones once all are
   // made.
   void add_fused_store(TaskId id) {
     Activity store = costs_.activity_of(id);
-    const std::optional<TaskId> maker = maker_of(*costs_.launches().of(id), id);
-    if (maker) {
-      const double last = costs_.last_wave(*maker);
-      const Picoseconds before = costs_.activity_of(*maker).work.scaled(1 - last);
-      store.work = std::max(store.work.scaled(last), store.work - before);
+    const std::vector<TaskId> makers = costs_.launches().makers(id);
+    if (!makers.empty()) {
+      const double last = costs_.last_wave(makers.back()) / static_cast<double>(std::ssize(makers));
+      Picoseconds made;
+      for (const TaskId maker : makers) made += costs_.activity_of(maker).work;
+      store.work = std::max(store.work.scaled(last), store.work - made.scaled(1 - last));
     }
     const std::int32_t work = add(std::move(store), kNoQueue, id, ActivityRole::Work);
     built_.first_of_task[id.index()] = work;
     built_.begin_of_task[id.index()] = built_.work_of_task[id.index()] = work;
-    if (!maker) return;
-    built_.workload.dependencies.push_back(
-        {work_of(*maker), work, WaitKind::Queue, costs_.late(*maker)});
+    for (const TaskId maker : makers) {
+      built_.workload.dependencies.push_back(
+          {work_of(maker), work, WaitKind::Queue, costs_.late(maker)});
+    }
   }
 
   void add_put(TaskId id) {

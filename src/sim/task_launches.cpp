@@ -104,7 +104,18 @@ void TaskLaunches::send_first(const launch::Launch& launch, std::size_t at) {
   if (!sums.empty() && sums.front() == leads_[at]) leads_[at] = sorted.front();
 }
 
-// Whether a copy reads what the other task writes.
+std::vector<TaskId> TaskLaunches::makers(TaskId store) const {
+  std::vector<TaskId> found;
+  for (const TaskId id : of(store)->does) {
+    const bool is_total = by(id) == DoneBy::Total || by(id) == DoneBy::Rounding;
+    if ((by(id) != DoneBy::Kernel && !is_total) || !takes(store, id)) continue;
+    if (is_total) return makers(id);
+    found.push_back(id);
+  }
+  return found;
+}
+
+// Whether a task reads what the other one writes.
 bool TaskLaunches::takes(TaskId copy, TaskId maker) const {
   const auto is_made = [&](const Ref& read) {
     return std::ranges::any_of(plan_.tasks[maker.index()].writes,

@@ -41,6 +41,9 @@ class TaskLaunches {
   // All tasks, the plan's in its order but for sums that a kernel makes: those that it stores at
   // other ranks come before those that stay.
   [[nodiscard]] const std::vector<TaskId>& order() const { return order_; }
+  // The computes of its launch that make what a FusedStore takes, or the total that it takes, in
+  // the order in which the kernel does them.
+  [[nodiscard]] std::vector<TaskId> makers(TaskId store) const;
   // How many kernels its launch has; 1 where that is not known.
   [[nodiscard]] std::int64_t kernels(TaskId task) const;
   // Whether a copy engine alone does the task. Requires: launches.

@@ -99,6 +99,23 @@ TEST_F(OnGpus, what_leaves_is_made_before_what_stays) {
   EXPECT_EQ(all.size(), plan_.tasks.size());
 }
 
+TEST_F(OnGpus, a_store_of_two_sums_waits_for_both) {
+  launch("gemm_rs", kProduct, "tp=2", HARPE_SOURCE_DIR "/tests/unit/sim/halves.sched");
+  const TaskLaunches tasks(plan_, launches_);
+  const BuiltWorkload built = build_workload(plan_, launches_, h200(), {});
+  int stores = 0;
+  for (std::size_t i = 0; i < plan_.tasks.size(); ++i) {
+    const TaskId id(static_cast<std::int64_t>(i));
+    if (tasks.by(id) != DoneBy::FusedStore) continue;
+    ++stores;
+    EXPECT_EQ(tasks.makers(id).size(), 2U);
+    EXPECT_EQ(
+        std::ranges::count(built.workload.dependencies, built.work_of_task[i], &Dependency::after),
+        2);
+  }
+  EXPECT_EQ(stores, 2);
+}
+
 // A total leaves behind the product that it is of, the last wave of it behind all.
 TEST_F(OnGpus, a_total_leaves_as_it_is_made) {
   launch("gemm_ar", {"m=4096", "n=4096", "k=1024"}, "tp=2", "push");
