@@ -127,12 +127,6 @@ HP_DEVICE std::uint32_t block_in_cluster() {
   return rank;
 }
 
-HP_DEVICE std::uint32_t blocks_of_cluster() {
-  std::uint32_t blocks;
-  asm volatile("mov.u32 %0, %%cluster_nctarank;" : "=r"(blocks));
-  return blocks;
-}
-
 HP_DEVICE void arrive_in_cluster() {
   asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
 }

@@ -28,6 +28,13 @@ HP_DEVICE void pin(float (&values)[N]) {
   for (int i = 0; i < N; ++i) asm volatile("" : "+f"(values[i])::"memory");
 }
 
+// `Count` values of an accumulator from `First` on.
+template <int First, int Count, int N>
+HP_DEVICE float (&part(float (&values)[N]))[Count] {
+  static_assert(First + Count <= N);
+  return *reinterpret_cast<float(*)[Count]>(&values[First]);
+}
+
 // The matrix descriptor: addresses and strides in units of 16 bytes, 128-byte swizzle.
 HP_DEVICE std::uint64_t descriptor(const void* box, std::uint32_t leading_bytes,
                                    std::uint32_t stride_bytes) {

@@ -69,42 +69,49 @@ std::int64_t least_blocks(const GemmSpec& spec) {
   return least;
 }
 
-// What a multiprocessor takes, in clocks, measured on H100 and H200 (docs/kernels.md). The tensor
-// cores do 32 values of C, an element of K each, per clock, narrow tiles a little less. The second
-// level of cache gives all blocks together 5,920 bytes a clock, and one 68; what of B is read once
-// comes from memory, and as it does for few rows.
+// What is lost of the tensor cores' time: tiles of 320 columns have few stages, and those of 64
+// rows bring much for what they multiply.
+double loss_of(const GemmConfig& config) {
+  if (config.tile_n >= 320) return config.tile_m == 128 ? 1.03 : 1.15;
+  return config.tile_n > 128 ? 1.01 : 1.02;
+}
+
+// What a multiprocessor takes, in clocks, fitted to times on H200 (docs/kernels.md). The tensor
+// cores do 32 values of C, an element of K each, per clock. The second level of cache gives all
+// blocks together 7,370 bytes a clock, and one 68; what of B is read once comes from memory, and as
+// it does for few rows.
 double stage_clocks(const GemmConfig& config, std::int64_t active_blocks, bool reads_memory) {
-  const double loss = config.tile_n > 128 ? 1.02 : 1.07;
-  const double multiply = config.tile_m * config.tile_n / 32.0 * loss;
+  const double multiply = config.tile_m * config.tile_n / 32.0 * loss_of(config);
   const auto active = static_cast<double>(active_blocks);
-  const double rate = std::min(68.0, (reads_memory ? kStreamedThroughCache : 5920.0) / active);
+  const double rate = std::min(68.0, (reads_memory ? kStreamedThroughCache : 7370.0) / active);
   const double cached =
       std::max(multiply, (config.a_bytes() + config.b_bytes() / config.cluster) / rate);
   if (!reads_memory) return cached;
-  return std::max(cached, config.b_bytes() * active / streamed_from_memory(active));
+  return std::max(cached,
+                  config.b_bytes() * active / config.cluster / streamed_from_memory(active));
 }
 
 // Then, and of groups, few rows use each weight, and what another tile reads of them is not found
 // in the cache.
 bool has_one_row_of_tiles(const GemmSpec& spec, const GemmConfig& config) {
-  return spec.panels.size() == 1 && spec.panels.front().rows <= config.tile_m;
+  return spec.panels.size() == 1 && spec.panels.front().rows <= config.tile_m * config.cluster;
 }
 
 // What is not hidden of storing a tile; with ping_pong the other consumer multiplies meanwhile.
 double store_clocks(const GemmConfig& config) {
-  return config.ping_pong ? 700.0 : 8.5 * config.tile_n;
+  return config.ping_pong ? 800.0 : 8.5 * config.tile_n;
 }
 
 // A launch's ramp, of a cluster's blocks together, and storing the last tile, which nothing hides.
 double edge_clocks(const GemmConfig& config) {
   return 5400.0 + (config.cluster == 1 ? 0.0 : 1000.0) +
-         (config.ping_pong ? 3400.0 : 9.9 * config.tile_n);
+         (config.ping_pong ? 0.21 * config.tile_m * config.tile_n : 7.0 * config.tile_n);
 }
 
 // `rounds` times writing one's sums, then for the last of a tile reading everybody's.
 double cut_clocks(const GemmConfig& config, int parts, std::int64_t rounds) {
   return 9000.0 * static_cast<double>(rounds) +
-         (1 + parts) * config.tile_m * config.tile_n * 4 / 71.0;
+         (1 + parts) * config.tile_m * config.tile_n * 4 / 61.0;
 }
 
 struct Tail {

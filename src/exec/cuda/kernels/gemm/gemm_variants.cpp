@@ -47,7 +47,17 @@ constexpr std::array kTiles = {
                .cuts = true,
                .copies = true},
     GemmConfig{.tile_m = 128, .tile_n = 128, .stages = 6, .cluster = 2, .cuts = true},
-    GemmConfig{.tile_m = 128, .tile_n = 192, .stages = 4, .cluster = 2, .cuts = true},
+    GemmConfig{.tile_m = 128, .tile_n = 192, .stages = 4, .cluster = 2, .boxes = 3, .cuts = true},
+    GemmConfig{.tile_m = 128, .tile_n = 320, .stages = 3, .cluster = 2, .boxes = 3, .cuts = true},
+    GemmConfig{.tile_m = 128,
+               .tile_n = 192,
+               .stages = 4,
+               .cluster = 2,
+               .boxes = 3,
+               .ping_pong = true,
+               .cuts = true},
+    GemmConfig{
+        .tile_m = 64, .tile_n = 320, .stages = 4, .cluster = 2, .ping_pong = true, .cuts = true},
     GemmConfig{.tile_m = 128, .tile_n = 64, .stages = 8, .cluster = 1, .cuts = true},
     GemmConfig{
         .tile_m = 64, .tile_n = 256, .stages = 4, .cluster = 1, .ping_pong = true, .groups = true},

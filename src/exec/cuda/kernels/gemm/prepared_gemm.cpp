@@ -132,13 +132,15 @@ Checked<Ok> add_panel(const DriverApi& driver, const GemmSpec& spec, const GemmP
 }
 
 // Cluster tiles before each panel; all of them in the end.
-int count_tiles(std::vector<GemmPanel>& panels, const GemmConfig& config, int columns) {
+int count_tiles(std::vector<GemmPanel>& panels, const GemmConfig& config, int group, int columns) {
   int tiles = 0;
   for (GemmPanel& panel : panels) {
     panel.first_tile = tiles;
     if (config.few_rows) return columns;
     if (panel.rows_of >= 0) continue;
-    tiles += device::ceil_div(panel.rows, config.tile_m * config.cluster) * columns;
+    const int rows = device::ceil_div(panel.rows, config.tile_m * config.cluster);
+    panel.last_band = device::divisor((rows - 1) % group + 1);
+    tiles += rows * columns;
   }
   return tiles;
 }
@@ -172,10 +174,10 @@ Checked<Ok> place_sums(const Device& device, const GemmSpec& spec, const GemmCon
   const bool is_own = sums == nullptr;
   if (is_own) sums = std::make_shared<StreamSums>();
   if (config.few_rows) {
-    sums->reserve_parts(args.parts * tile_bytes);
+    sums->reserve_parts(args.parts.number * tile_bytes);
     if (adds_to_sums(spec)) sums->reserve(args.tiles * tile_bytes);
   } else {
-    sums->reserve(cut * args.parts * tile_bytes);
+    sums->reserve(cut * args.parts.number * tile_bytes);
   }
   if (is_own) HP_REQUIRE_OK(sums->allocate(device));
   memory.sums = std::move(sums);
@@ -284,10 +286,13 @@ Checked<PreparedGemm> PreparedGemm::make(KernelLibrary& library, const GemmSpec&
   args.wait = spec.wait;
   args.n = static_cast<std::int32_t>(spec.n);
   args.n_tiles = device::ceil_div(args.n, config.tile_n);
-  args.tiles = count_tiles(tables.panels, config, args.n_tiles);
-  args.full_tiles = config.few_rows ? tables.panels.front().k_blocks : choice.full_tiles;
-  args.parts = choice.parts;
-  args.group = choice.group;
+  args.tiles = count_tiles(tables.panels, config, choice.group, args.n_tiles);
+  args.full_tiles = choice.full_tiles;
+  args.parts = device::divisor(choice.parts);
+  args.tile_blocks = device::divisor(tables.panels.front().k_blocks);
+  args.stream_blocks = device::divisor(choice.stream_blocks);
+  args.group = device::divisor(choice.group);
+  args.band = device::divisor(choice.group * args.n_tiles);
   args.b_is_fixed = spec.b_is_fixed ? 1 : 0;
   for (std::size_t i = 0; i < spec.maps.size(); ++i) {
     args.map_rows[i] = reinterpret_cast<const void*>(spec.panels.front().map_operands[i].address);
@@ -296,8 +301,8 @@ Checked<PreparedGemm> PreparedGemm::make(KernelLibrary& library, const GemmSpec&
   HP_REQUIRE_OK(place_sums(device, spec, config, args, std::move(sums), gemm.memory_));
   HP_REQUIRE_OK(place_identity(device, spec, config, args, gemm.memory_));
   HP_REQUIRE_OK(place_copies(device, spec, args, gemm.memory_));
-  const int units =
-      config.few_rows ? args.parts : device::unit_count(args.tiles, args.full_tiles, args.parts);
+  const int units = config.few_rows ? choice.parts
+                                    : device::unit_count(args.tiles, args.full_tiles, choice.parts);
   // Each stream is a block, whether all run at once or not.
   const int clusters = config.few_rows ? units : (at_once - spec.copy_blocks) / config.cluster;
   const int cluster = config.few_rows ? choice.stream_blocks : config.cluster;

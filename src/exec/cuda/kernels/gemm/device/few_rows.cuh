@@ -376,13 +376,12 @@ HP_DEVICE void gemm_of_few_rows(const GemmArgs& args, char* memory) {
     if (warp == 0) copy_beside_rows<kConfig>(args, shared);
     return;
   }
-  const auto shares = static_cast<int>(blocks_of_cluster());
   const int block = static_cast<int>(blockIdx.x) - args.copy_blocks;
-  const StreamWalk walk(args.tiles, args.full_tiles, block / shares, args.parts, block % shares,
-                        shares);
+  const StreamWalk walk(args.tiles, args.tile_blocks, block / args.stream_blocks, args.parts,
+                        block % args.stream_blocks, args.stream_blocks);
   if (warp == 0) {
     prefetch_map(&args.b);
-    init_barriers<kConfig>(args, shared, shares);
+    init_barriers<kConfig>(args, shared, args.stream_blocks.number);
   }
   __syncwarp();
   // Other blocks arrive at this block's barriers only once they are made.

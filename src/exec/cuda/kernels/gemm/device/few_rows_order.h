@@ -1,6 +1,6 @@
 #pragma once
 
-#include "exec/cuda/device/types.h"
+#include "exec/cuda/device/divisor.h"
 
 // How blocks share a GEMM of few rows: all K blocks of all tiles of B's columns, one tile after the
 // other, are cut into as many streams of equal length as there are blocks. A tile may so be cut
@@ -17,7 +17,7 @@ HP_SHARED_CODE int box_rows(int rows) {
 }
 
 // Where stream `stream` of `streams` begins, in blocks. Requires: blocks * streams fits.
-HP_SHARED_CODE int stream_begin(int blocks, int stream, int streams) {
+HP_SHARED_CODE int stream_begin(int blocks, int stream, const Divisor& streams) {
   return blocks * stream / streams;
 }
 
@@ -49,23 +49,23 @@ inline constexpr int kMostStreamBlocks = 8;
 // What one stream does, in order: blocks [first, last) of a tile at a time.
 class StreamWalk {
  public:
-  HP_SHARED_CODE StreamWalk(int tiles, int tile_blocks, int stream, int streams, int share = 0,
-                            int shares = 1)
+  HP_SHARED_CODE StreamWalk(int tiles, const Divisor& tile_blocks, int stream,
+                            const Divisor& streams, int share, const Divisor& shares)
       : tile_blocks_(tile_blocks),
         streams_(streams),
         stream_(stream),
         share_(share),
         shares_(shares),
-        blocks_(tiles * tile_blocks),
+        blocks_(tiles * tile_blocks.number),
         begin_(stream_begin(blocks_, stream, streams)) {
     locate(stream_begin(blocks_, stream + 1, streams));
   }
 
   [[nodiscard]] HP_SHARED_CODE bool valid() const { return valid_; }
   [[nodiscard]] HP_SHARED_CODE bool is_last() const {
-    return tile_ * tile_blocks_ + first_ == begin_;
+    return tile_ * tile_blocks_.number + first_ == begin_;
   }
-  HP_SHARED_CODE void next() { locate(tile_ * tile_blocks_ + first_); }
+  HP_SHARED_CODE void next() { locate(tile_ * tile_blocks_.number + first_); }
 
   [[nodiscard]] HP_SHARED_CODE int stream() const { return stream_; }
   [[nodiscard]] HP_SHARED_CODE int tile() const { return tile_; }
@@ -80,12 +80,12 @@ class StreamWalk {
   }
   // Which of the stream's blocks this is.
   [[nodiscard]] HP_SHARED_CODE int share() const { return share_; }
-  [[nodiscard]] HP_SHARED_CODE int shares() const { return shares_; }
+  [[nodiscard]] HP_SHARED_CODE int shares() const { return shares_.number; }
   // Else what was summed is left to the tile's owner.
-  [[nodiscard]] HP_SHARED_CODE bool is_owner() const { return last_ == tile_blocks_; }
+  [[nodiscard]] HP_SHARED_CODE bool is_owner() const { return last_ == tile_blocks_.number; }
   // The streams from this one to the one before the owner have the tile's other parts.
   [[nodiscard]] HP_SHARED_CODE int first_stream() const {
-    return stream_of(tile_ * tile_blocks_, blocks_, streams_);
+    return stream_of(tile_ * tile_blocks_.number, blocks_, streams_.number);
   }
 
  private:
@@ -94,16 +94,16 @@ class StreamWalk {
     valid_ = end > begin_;
     if (!valid_) return;
     tile_ = (end - 1) / tile_blocks_;
-    const int origin = tile_ * tile_blocks_;
+    const int origin = tile_ * tile_blocks_.number;
     last_ = end - origin;
     first_ = begin_ > origin ? begin_ - origin : 0;
   }
 
-  int tile_blocks_;
-  int streams_;
+  Divisor tile_blocks_;
+  Divisor streams_;
   int stream_;
   int share_;
-  int shares_;
+  Divisor shares_;
   int blocks_;
   int begin_;
   int tile_ = 0;

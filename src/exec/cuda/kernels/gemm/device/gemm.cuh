@@ -217,6 +217,8 @@ HP_DEVICE void multiply_stage(float (&sums)[kConfig.slices()][kConfig.tile_n / 2
                               bool accumulate) {
   constexpr bool kNMajor = kConfig.layout == GemmLayout::NMajor;
   constexpr int kRowBytes = GemmConfig::kTileK * 2;
+  constexpr int kFirst = kConfig.product_columns();
+  constexpr int kRest = kConfig.tile_n - kFirst;
   const int first_row = kConfig.ping_pong ? 0 : consumer * kConfig.block_m();
   const std::uint64_t a = k_major(shared.a(stage) + first_row * kRowBytes);
   const std::uint64_t b =
@@ -226,9 +228,15 @@ HP_DEVICE void multiply_stage(float (&sums)[kConfig.slices()][kConfig.tile_n / 2
   for (int step = 0; step < GemmConfig::kTileK / 16; ++step) {
 #pragma unroll
     for (int slice = 0; slice < kConfig.slices(); ++slice) {
-      Wgmma<kConfig.tile_n, kConfig.in, kNMajor>::multiply(
-          sums[slice], a + slice * (64 * kRowBytes >> 4) + step * kKMajorStep,
-          b + step * (kNMajor ? kNMajorStep : kKMajorStep), accumulate || step != 0);
+      const bool adds = accumulate || step != 0;
+      const std::uint64_t rows = a + slice * (64 * kRowBytes >> 4) + step * kKMajorStep;
+      const std::uint64_t columns = b + step * (kNMajor ? kNMajorStep : kKMajorStep);
+      Wgmma<kFirst, kConfig.in, kNMajor>::multiply(part<0, kFirst / 2>(sums[slice]), rows, columns,
+                                                   adds);
+      if constexpr (kRest > 0) {
+        Wgmma<kRest, kConfig.in, kNMajor>::multiply(part<kFirst / 2, kRest / 2>(sums[slice]), rows,
+                                                    columns + (kFirst * kRowBytes >> 4), adds);
+      }
     }
   }
   commit_products();
@@ -387,16 +395,20 @@ HP_DEVICE void move_data(const GemmArgs& args, const GemmShared<kConfig>& shared
 template <GemmConfig kConfig>
 HP_DEVICE void gemm(const GemmArgs& args, char* memory) {
   static_assert(legal(kConfig));
+  constexpr int kBegun = 5;  // named barrier: 1 to 4 belong to who multiplies
   const GemmShared<kConfig> shared{memory};
   const bool copies = kConfig.copies && static_cast<int>(blockIdx.x) < args.copy_blocks;
   const int warp = __shfl_sync(0xffffffff, static_cast<int>(threadIdx.x) / 32, 0);
-  // What needs no barrier is begun while they are made.
-  if (warp == 0 && elected()) {
+  // The warp that loads has nothing else to do, so that the first load begins soon.
+  if (warp == 0 && !copies && elected()) init_stages<kConfig>(shared);
+  if (warp == 1 && elected()) {
     prefetch_map(&args.b);
     prefetch_map(&piece_of(args, 0).map);
-    if (!copies) init_stages<kConfig>(shared);
   }
   if (warp == 3 && !copies) init_boxes<kConfig>(shared);
+  // Other blocks arrive at this block's barriers only once they are made.
+  __syncwarp();
+  if constexpr (kConfig.cluster > 1) arrive_in_cluster();
   const bool reads_ahead = reads_b_ahead<kConfig>(args);
   if (!reads_ahead) await_kernel_before();
   if constexpr (kConfig.groups) count_rows<kConfig>(args, shared);
@@ -405,11 +417,12 @@ HP_DEVICE void gemm(const GemmArgs& args, char* memory) {
   if (warp == 2 && elected()) {
     if (in_bulk(kConfig.store)) prefetch_map(&panel_of(args, 0).c);
   }
-  if constexpr (kConfig.cluster > 1) {
-    sync_cluster();
+  if (warp == 0 && args.waits == 0) {
+    arrive_threads(kBegun, kConfig.threads());
   } else {
-    __syncthreads();
+    sync_threads(kBegun, kConfig.threads());
   }
+  if constexpr (kConfig.cluster > 1) await_cluster();
   if (reads_ahead && (warp != 0 || copies)) await_kernel_before();
   if (warp == 2 && elected()) note_begin(args.wait, copies);
   // In this order the compiler lays what loads in front, where it is fetched soonest.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "exec/cuda/device/copy_args.h"
+#include "exec/cuda/device/divisor.h"
 #include "exec/cuda/device/used_rows.h"
 #include "exec/cuda/signals/device/signal_args.h"
 
@@ -50,6 +51,7 @@ struct GemmPanel {
   std::int32_t is_in_data;  // of few rows: nothing is raised; elements say that they are there
   std::int32_t rows;
   std::int32_t first_tile;  // cluster tiles of the panels before
+  Divisor last_band;        // rows of cluster tiles in the last band (GemmArgs::group)
   std::int32_t first_piece;
   std::int32_t k_blocks;  // of 64, of all pieces
   std::int32_t addends;   // behind its pieces, of few rows: where it may not be stored before
@@ -78,12 +80,14 @@ struct GemmArgs {
   std::int32_t n;
   std::int32_t n_tiles;     // ceil(n / tile_n)
   std::int32_t tiles;       // cluster tiles of all panels
-  std::int32_t full_tiles;  // the rest are cut along K into `parts` and summed in order; of few
-                            // rows: K blocks of a tile
-  std::int32_t parts;       // of few rows: streams
+  std::int32_t full_tiles;  // the rest are cut along K into `parts` and summed in order
+  Divisor parts;            // of few rows: streams
+  Divisor tile_blocks;      // of few rows: K blocks of a tile
+  Divisor stream_blocks;    // of few rows: blocks of a stream
   std::int32_t b_is_fixed;  // 1 where no kernel of the execution writes B
   Bounds bounds;            // of whole executions
-  std::int32_t group;       // tile rows that are walked together, for the L2 cache
+  Divisor group;            // tile rows that are walked together, a band, for the L2 cache
+  Divisor band;             // tiles of a band
   float* partials;         // of cut tiles: [tile][part][block of a consumer]; of few rows: [stream]
   float* kept;             // of few rows, sums that have addends: [row of the tile][column]
   std::uint32_t* tickets;  // of cut tiles, zero before and after: [tile][block of the cluster]

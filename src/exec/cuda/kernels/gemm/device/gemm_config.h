@@ -60,6 +60,8 @@ struct GemmConfig {
   // Rows of a consumer's block, and products of 64 rows it is made of.
   HP_SHARED_CODE int block_m() const { return ping_pong ? tile_m : tile_m / kConsumers; }
   HP_SHARED_CODE int slices() const { return block_m() / 64; }
+  // Columns of the first product of a slice, whole boxes of B; a second one has the others.
+  HP_SHARED_CODE int product_columns() const { return tile_n <= 256 ? tile_n : 192; }
   // Whether blocks of a cluster share out the rows of B's boxes, as these cannot be dealt out.
   HP_SHARED_CODE bool shares_b_rows() const {
     return cluster > 1 && layout == GemmLayout::NMajor && tile_n % (cluster * 64) != 0;
@@ -124,8 +126,9 @@ HP_SHARED_CODE bool legal_few_rows(const GemmConfig& config) {
 HP_SHARED_CODE bool legal(const GemmConfig& config) {
   if (config.few_rows) return legal_few_rows(config);
   const int block = config.block_m();
-  return block % 64 == 0 && (block / 64) * config.tile_n <= 256 && config.tile_n % 64 == 0 &&
-         (config.cluster == 1 || config.cluster == 2) && config.stages >= 2 && config.boxes >= 2 &&
+  return block % 64 == 0 && (block / 64) * config.tile_n <= 384 && config.tile_n % 64 == 0 &&
+         config.b_box_rows() <= 256 && (config.cluster == 1 || config.cluster == 2) &&
+         config.stages >= 2 && config.boxes >= 2 &&
          (!adds(config.store) || config.out == Element::F32) &&
          (!config.has_maps() || (!adds(config.store) && !config.groups)) &&
          (!config.groups || (config.store == GemmStore::Bulk && !config.cuts && !config.copies)) &&

@@ -11,13 +11,14 @@ struct TilePlace {
   int column;  // in tiles of N
 };
 
-// Tile `index` of `rows` x `columns`: bands of `group` rows, within a band column by column. Tiles
-// that run at once then share rows of A and columns of B in the L2 cache.
-HP_SHARED_CODE TilePlace place_of(int index, int rows, int columns, int group) {
-  const int band = index / (group * columns);
-  const int first = band * group;
-  const int height = rows - first < group ? rows - first : group;
-  const int inside = index - first * columns;
+// Tile `index` of bands of `group` rows, `band` tiles each, within a band column by column. Tiles
+// that run at once then share rows of A and columns of B in the L2 cache. height_of(row): rows of
+// the band that begins there, fewer of the last.
+template <class Number, class HeightOf>
+HP_SHARED_CODE TilePlace place_of(int index, int group, const Number& band, HeightOf height_of) {
+  const int first = index / band * group;
+  const int inside = index % band;
+  const auto height = height_of(first);
   return {.row = first + inside % height, .column = inside / height};
 }
 
@@ -29,10 +30,10 @@ struct GemmUnit {
 };
 
 // Units 0 .. full_tiles - 1 are whole tiles; behind them the last tiles, cut.
-HP_SHARED_CODE GemmUnit unit_at(int unit, int full_tiles, int parts) {
+HP_SHARED_CODE GemmUnit unit_at(int unit, int full_tiles, const Divisor& parts) {
   if (unit < full_tiles) return {.tile = unit, .part = 0, .parts = 1};
   const int rest = unit - full_tiles;
-  return {.tile = full_tiles + rest / parts, .part = rest % parts, .parts = parts};
+  return {.tile = full_tiles + rest / parts, .part = rest % parts, .parts = parts.number};
 }
 
 HP_SHARED_CODE int unit_count(int tiles, int full_tiles, int parts) {
@@ -40,6 +41,8 @@ HP_SHARED_CODE int unit_count(int tiles, int full_tiles, int parts) {
 }
 
 // K blocks [first, last) of part `part`.
-HP_SHARED_CODE int part_begin(int blocks, int part, int parts) { return blocks * part / parts; }
+HP_SHARED_CODE int part_begin(int blocks, int part, const Divisor& parts) {
+  return blocks * part / parts;
+}
 
 }  // namespace harpe::device

@@ -134,15 +134,27 @@ class GemmWalk {
     }
     if (!valid_) return;
     const GemmPanel& panel = panel_of(args_, panel_);
-    const int first_tile = kConfig.groups ? first_tile_ : panel.first_tile;
-    const int rows =
-        kConfig.groups ? row_tiles_ : ceil_div(panel.rows, kConfig.tile_m * kConfig.cluster);
-    const TilePlace place = place_of(at_.tile - first_tile, rows, args_.n_tiles, args_.group);
+    const TilePlace place = kConfig.groups ? place_in_group() : place_in(panel);
     const int in_cluster = kConfig.cluster == 1 ? 0 : static_cast<int>(block_in_cluster());
     row_ = (place.row * kConfig.cluster + in_cluster) * kConfig.tile_m;
     column_ = place.column * kConfig.tile_n;
-    begin_ = part_begin(panel.k_blocks, at_.part, at_.parts);
-    end_ = part_begin(panel.k_blocks, at_.part + 1, at_.parts);
+    begin_ = at_.parts == 1 ? 0 : part_begin(panel.k_blocks, at_.part, args_.parts);
+    end_ = at_.parts == 1 ? panel.k_blocks : part_begin(panel.k_blocks, at_.part + 1, args_.parts);
+  }
+
+  [[nodiscard]] HP_DEVICE TilePlace place_in(const GemmPanel& panel) const {
+    const int rows = ceil_div(panel.rows, kConfig.tile_m * kConfig.cluster);
+    return place_of(at_.tile - panel.first_tile, args_.group.number, args_.band, [&](int first) {
+      return rows - first < args_.group.number ? panel.last_band : args_.group;
+    });
+  }
+
+  // What is known only here is divided by as it is.
+  [[nodiscard]] HP_DEVICE TilePlace place_in_group() const {
+    const int group = args_.group.number;
+    return place_of(at_.tile - first_tile_, group, args_.band, [&](int first) {
+      return row_tiles_ - first < group ? row_tiles_ - first : group;
+    });
   }
 
   const GemmArgs& args_;
