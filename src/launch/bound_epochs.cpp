@@ -34,9 +34,10 @@ class Rank {
     if (draft_.target.shares_gpus) return draft_.refuse(task, Reason::SharedGpus);
     if (others_ > 0) return draft_.refuse(task, Reason::OtherLaunches, others_);
     if (!has_plain_bounds()) {
-      return draft_.refuse(task, Reason::OtherBounds,
-                           std::ssize(entry_->awaits) + std::ssize(kernel_->awaits),
-                           std::ssize(entry_->raises) + std::ssize(exit_->raises));
+      return draft_.refuse(
+          task, Reason::OtherBounds,
+          std::ssize(entry_->awaits) + std::ssize(kernel_->awaits) + std::ssize(exit_->awaits),
+          std::ssize(entry_->raises) + std::ssize(exit_->raises));
     }
     if (!may_read_early()) return draft_.refuse(task, Reason::ReadsEarly);
     kernel_->bounds_epoch = true;
@@ -74,10 +75,11 @@ class Rank {
       const Signal& signal = draft_.out.signals[id.index()];
       return !signal.is_posted && !signal.is_in_data;
     };
-    return exit_->awaits.empty() && entry_->awaits.size() + kernel_->awaits.size() <= most &&
+    return entry_->awaits.size() + kernel_->awaits.size() <= most && exit_->awaits.size() <= most &&
            entry_->raises.size() <= most && exit_->raises.size() <= most &&
            std::ranges::all_of(entry_->awaits, is_flag) &&
            std::ranges::all_of(kernel_->awaits, is_flag) &&
+           std::ranges::all_of(exit_->awaits, is_flag) &&
            std::ranges::all_of(entry_->raises, is_flag, &Raise::signal) &&
            std::ranges::all_of(exit_->raises, is_flag, &Raise::signal);
   }

@@ -16,9 +16,12 @@ using launch::LaunchPlan;
 // Kernels of which there are variants that can.
 constexpr std::array<std::string_view, 2> kCan = {"gemm_sm90", "fa_fwd_sm90"};
 
-bool has_waits(const Launch& launch) {
-  return !launch.awaits.empty() || !launch.begun.empty() || launch.all_ready || launch.all_pulled;
+// Besides for signals.
+bool has_other_waits(const Launch& launch) {
+  return !launch.begun.empty() || launch.all_ready || launch.all_pulled;
 }
+
+bool has_waits(const Launch& launch) { return !launch.awaits.empty() || has_other_waits(launch); }
 
 bool has_raises(const Launch& launch) {
   return !launch.ready.empty() || !launch.pulled.empty() || !launch.raises.empty();
@@ -68,7 +71,7 @@ class BoundsCheck {
         std::ranges::find(kCan, launch.kernels.front().name) == kCan.end()) {
       return refuse("it has not one kernel, which can do so");
     }
-    if (!launch.begun.empty() || launch.all_ready || launch.all_pulled || has_raises(launch)) {
+    if (has_other_waits(launch) || has_raises(launch)) {
       return refuse("it waits or raises signals outside of its kernel");
     }
     return check_flags(launch);
@@ -91,7 +94,9 @@ class BoundsCheck {
 
   [[nodiscard]] Checked<Ok> check_other(const Launch& other) const {
     const bool is_exit = is_boundary(other, TaskKind::Exit);
-    if (is_exit && has_waits(other)) return refuse("the Exit of its rank awaits signals");
+    if (is_exit && has_other_waits(other)) {
+      return refuse("the Exit of its rank waits for more than signals");
+    }
     if (is_exit || is_boundary(other, TaskKind::Entry)) return check_flags(other);
     if (other.kernels.empty() && !has_waits(other) && !has_raises(other)) return Ok{};
     return refuse("its rank launches other kernels, or waits or raises signals in other launches");

@@ -63,7 +63,7 @@ TEST(BoundsFaults, launches_that_are_not_all_of_an_execution) {
 }
 
 // Plans that take turns begin so.
-TEST(BoundsFaults, exits_that_wait) {
+TEST(BoundsFaults, turns_begin_by_signals_of_this_execution) {
   Request request;
   request.target = "gemm_ar";
   request.parameters = {"m=8", "n=8192", "k=8192"};
@@ -73,10 +73,21 @@ TEST(BoundsFaults, exits_that_wait) {
   EXPECT_FALSE(in_turns.launches.launches[0].raises.empty());
   EXPECT_TRUE(in_turns.launches.launches[1].bounds_epoch);
   EXPECT_EQ(finding(in_turns), "verified");
-  expect_found(
-      in_turns,
-      {{"a wait", [](LaunchPlan& m) { m.launches[2].awaits.push_back(bounding(m).awaits[0]); },
-        "the Exit of its rank awaits signals"}});
+}
+
+// Totals of other ranks are stored here, which the Exit awaits.
+TEST(BoundsFaults, exits_that_wait) {
+  const Described totals = describe("gemm_ar", {"m=1024", "n=8192", "k=8192"}, "tp=2", "push");
+  EXPECT_TRUE(totals.launches.launches[1].bounds_epoch);
+  EXPECT_FALSE(totals.launches.launches[2].awaits.empty());
+  EXPECT_EQ(finding(totals), "verified");
+  expect_found(totals,
+               {{"a signal of another node",
+                 [](LaunchPlan& m) { m.signals[m.launches[2].awaits[0].index()].is_posted = true; },
+                 "it, or its rank's Entry or Exit, has signals that are no words of a page"},
+                {"the beginning of another launch",
+                 [](LaunchPlan& m) { m.launches[2].begun.push_back(launch::LaunchId(0)); },
+                 "the Exit of its rank waits for more than signals"}});
 }
 
 TEST(BoundsFaults, launches_of_two_kernels) {

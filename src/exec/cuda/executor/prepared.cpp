@@ -144,11 +144,15 @@ class ProgramMaker {
     bounds.epoch = reinterpret_cast<std::uint32_t*>(prepared_.peers.signals(rank_).epoch());
     for (const launch::LaunchId id : launches_) {
       const launch::Launch& launch = launch_of(id);
-      if (launch.begins_epoch) bounds.task = static_cast<std::uint32_t>(launch.does.front().value);
+      const TaskId first = launch.does.front();
+      const bool is_exit = prepared_.plan.tasks[first.index()].kind == TaskKind::Exit;
+      if (launch.begins_epoch) bounds.task = static_cast<std::uint32_t>(first.value);
+      if (is_exit) bounds.exit_task = static_cast<std::uint32_t>(first.value);
       for (const launch::SignalId signal : launch.awaits) {
-        next(bounds.waits, bounds.wait_count) = {
-            .wait = wait_for(prepared_.peers, prepared_.network.get(), prepared_.pages, signal),
-            .epochs_back = launch.begins_epoch ? 1U : 0U};
+        device::SignalWait& wait =
+            is_exit ? next(bounds.exits, bounds.exit_count) : next(bounds.waits, bounds.wait_count);
+        wait = {.wait = wait_for(prepared_.peers, prepared_.network.get(), prepared_.pages, signal),
+                .epochs_back = launch.begins_epoch ? 1U : 0U};
       }
       for (const launch::Raise& raise : launch.raises) {
         if (is_lost(launch, raise)) continue;

@@ -67,6 +67,18 @@ HP_DEVICE bool begin_bounds(const WaitContext& context, const Bounds& bounds, bo
   return __all_sync(0xffffffff, is_there);
 }
 
+// By one thread, which then sees what other ranks released; false where a wait failed.
+HP_DEVICE bool await_exit(const WaitContext& context, const Bounds& bounds, std::uint32_t epoch) {
+  WaitContext of_exit = context;
+  of_exit.task = bounds.exit_task;
+  for (int i = 0; i < bounds.exit_count; ++i) {
+    const SignalWait& own = bounds.exits[i];
+    const std::uint32_t target = (epoch - own.epochs_back) * own.wait.arrivals;
+    if (!poll_flag(of_exit, own.wait, target)) return false;
+  }
+  return true;
+}
+
 // Each of `arrivals` threads calls this once its share of the kernel is done. The last one ends the
 // execution. If the rank is poisoned, that thread tells the host and the ranks that wait for it.
 HP_DEVICE void end_bounds(const WaitContext& context, const Bounds& bounds) {
@@ -74,7 +86,8 @@ HP_DEVICE void end_bounds(const WaitContext& context, const Bounds& bounds) {
   fence_gpu();
   if (add_relaxed_gpu(bounds.done, 1) + 1 != bounds.arrivals) return;
   *bounds.done = 0;
-  const bool is_poisoned = load_relaxed_system(context.poison) != 0;
+  const bool is_poisoned =
+      !await_exit(context, bounds, epoch) || load_relaxed_system(context.poison) != 0;
   store_relaxed_system(bounds.epoch, epoch);
   fence_system();
   if (is_poisoned) store_release_system(&context.fault->is_stopped, 1);

@@ -40,19 +40,21 @@ inline constexpr int kMostBounds = 8;
 
 // What a kernel that is all of an execution on its rank does in place of Entry and Exit. It raises
 // the signals of the Entry. It waits for other ranks before it stores. Behind its last store it
-// ends the epoch and raises the signals of the Exit. `done` counts the threads that have finished,
-// up to `arrivals`; it is zero before and after.
+// waits for what the Exit awaits, ends the epoch and raises the signals of the Exit. `done` counts
+// the threads that have finished, up to `arrivals`; it is zero before and after.
 struct Bounds {
   std::uint32_t* epoch;  // of the rank; null: other kernels stand between executions
   std::uint32_t* done;
   std::uint32_t arrivals;
-  std::uint32_t task;  // what a fault calls the wait
+  std::uint32_t task;       // what a fault calls the waits at the beginning
+  std::uint32_t exit_task;  // and those at the end
   std::int32_t begin_count;
   std::int32_t wait_count;
+  std::int32_t exit_count;
   std::int32_t end_count;
-  std::uint32_t no_gap;
   RaiseTarget begins[kMostBounds];
   SignalWait waits[kMostBounds];
+  SignalWait exits[kMostBounds];
   RaiseTarget ends[kMostBounds];
 };
 
