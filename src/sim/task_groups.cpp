@@ -121,11 +121,11 @@ void TaskCosts::measure(Group& group) {
 
 // While stores fill the links, the copy engine brings operands later; what ranks store for each
 // other comes as late as the last tiles that it is added to; and tiles that leave are small, so
-// that the second level of cache decides where no cluster shares what they read. Fitted to 2 H100
-// and 4 H200 (docs/simulator.md).
+// that the second level of cache decides where no cluster shares what they read. Fitted to 2 H100,
+// 2 H200 and 4 H200 (docs/simulator.md).
 void TaskCosts::slow_down(Group& group, double reads) const {
   constexpr double kOfLinks = 0.2;
-  const Picoseconds kStandstill = from_microseconds(14);
+  const Picoseconds kStandstill = from_microseconds(6);
   constexpr double kOfWork = 0.3;  // at most
   constexpr double kOfReads = 74;
   const TaskId first = group.tasks.front();

@@ -42,6 +42,26 @@ TEST(BoundEpochs, has_a_kernel_that_is_all_of_an_execution_begin_and_end_it) {
   EXPECT_EQ(it.decided(3), "applied");
 }
 
+// Of rank 0 task 12 is the Exit, which awaits the total of rank 1.
+TEST(BoundEpochs, has_a_kernel_await_what_the_exit_does) {
+  PassRun it(all_sums(), bounding());
+  it.run({join_panels, store_at_peers, add_at_home, store_replicas, bound_epochs});
+  EXPECT_EQ(count_bounding(it), 2);
+  EXPECT_TRUE(it.launch_of(11).bounds_epoch);
+  EXPECT_EQ(it.launch_of(12).awaits.size(), 1);
+}
+
+TEST(BoundEpochs, leaves_exits_that_wait_for_another_node) {
+  const auto post_totals = [](Draft& draft) {
+    for (const SignalId id : draft.step_of(TaskId(12)).launch.awaits) {
+      draft.out.signals[id.index()].is_posted = true;
+    }
+  };
+  PassRun it(all_sums(), bounding());
+  it.run({join_panels, store_at_peers, add_at_home, store_replicas, post_totals, bound_epochs});
+  EXPECT_FALSE(it.launch_of(11).bounds_epoch);
+}
+
 TEST(BoundEpochs, leaves_kernels_that_cannot) {
   PassRun it(one_shot());
   it.run(kPasses);
