@@ -129,6 +129,35 @@ TEST(GemmChoice, many_tiles_are_cut_only_behind_the_last_whole_wave) {
   EXPECT_GE(choice.config.tile_m * choice.config.tile_n * choice.config.cluster, 128 * 128 * 2);
 }
 
+// 1,024 x 5,120 is 64 pairs of tiles of 128 x 320, of which a GPU has 66 at once.
+TEST(GemmChoice, a_wide_tile_fills_the_wave_that_others_do_not) {
+  const GemmChoice choice = choose_gemm(product(1024, 5120, 4096), kMultiprocessors);
+  EXPECT_EQ(choice.config.tile_n, 320);
+  EXPECT_EQ(tiles_of(product(1024, 5120, 4096), choice.config), 64);
+  EXPECT_EQ(choice.parts, 1);
+}
+
+// Half of the rows leave, and others wait for them: then one consumer stores while the other
+// multiplies, and each half is a wave by itself.
+TEST(GemmChoice, sums_that_leave_take_tiles_that_are_stored_while_others_are_made) {
+  GemmSpec spec = product(512, 5120, 4096);
+  spec.panels.push_back(spec.panels.front());
+  spec.panels.front().done = 4096;
+  const GemmChoice choice = choose_gemm(spec, kMultiprocessors);
+  EXPECT_TRUE(choice.config.ping_pong);
+  EXPECT_EQ(tiles_of(spec, choice.config), 2 * 64);
+}
+
+TEST(GemmChoice, two_rows_of_tiles_are_cut_until_the_gpu_is_full) {
+  for (const std::int64_t rows : {192, 256}) {
+    const GemmSpec spec = product(rows, 5120, 12800);
+    const GemmChoice choice = choose_gemm(spec, kMultiprocessors);
+    const int units =
+        device::unit_count(tiles_of(spec, choice.config), choice.full_tiles, choice.parts);
+    EXPECT_GE(units * choice.config.cluster, kMultiprocessors * 3 / 4) << rows;
+  }
+}
+
 TEST(GemmChoice, rows_that_are_no_multiple_of_16_bytes_are_stored_by_element) {
   EXPECT_EQ(choose_gemm(product(512, 1001, 1024), kMultiprocessors).config.store,
             device::GemmStore::Direct);

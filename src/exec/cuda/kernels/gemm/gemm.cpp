@@ -103,8 +103,11 @@ double store_clocks(const GemmConfig& config) {
 }
 
 // A launch's ramp, of a cluster's blocks together, and storing the last tile, which nothing hides.
-double edge_clocks(const GemmConfig& config) {
-  return 5400.0 + (config.cluster == 1 ? 0.0 : 1000.0) +
+// Where one cluster has all rows, and each block some, what it saves of memory makes up for that.
+double edge_clocks(const GemmSpec& spec, const GemmConfig& config) {
+  const bool has_all =
+      has_one_row_of_tiles(spec, config) && spec.panels.front().rows > config.tile_m;
+  return 5400.0 + (config.cluster == 1 || has_all ? 0.0 : 1000.0) +
          (config.ping_pong ? 0.21 * config.tile_m * config.tile_n : 7.0 * config.tile_n);
 }
 
@@ -180,7 +183,8 @@ Estimate estimate(const GemmSpec& spec, const GemmConfig& config, int blocks) {
   // first.
   constexpr double kHeld = 0.1;
   const double waves = static_cast<double>(tiles / clusters) + kHeld * awaited_share(spec);
-  return {.choice = choice, .clocks = edge_clocks(config) + waves * tile_clocks(1) + tail.clocks};
+  return {.choice = choice,
+          .clocks = edge_clocks(spec, config) + waves * tile_clocks(1) + tail.clocks};
 }
 
 device::GemmStore store_of(const GemmSpec& spec) {
