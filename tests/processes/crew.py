@@ -161,9 +161,15 @@ def run(*words, environment=None):
 
 
 def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
+    """One below those that the system gives to sockets which name none, as other tests have."""
+    for port in random.sample(range(15_000, 32_000), 100):
+        with socket.socket() as one:
+            try:
+                one.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                continue
+    raise RuntimeError("a hundred ports from 15,000 to 32,000 are taken")
 
 
 def torchrun_environment(rank, ranks, port):
