@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <type_traits>
 #include <utility>
 
 #include "exec/cuda/kernels/plan_launches.h"
@@ -13,6 +14,9 @@
 
 namespace harpe::cuda {
 namespace {
+
+// Groups look for addresses in the arguments of kernels, and what a gap holds may look like one.
+static_assert(std::has_unique_object_representations_v<device::Bounds>);
 
 // Makes the launches of one rank of this process ready.
 class ProgramMaker {

@@ -52,6 +52,7 @@ struct Bounds {
   std::int32_t wait_count;
   std::int32_t exit_count;
   std::int32_t end_count;
+  std::uint32_t no_gap;
   RaiseTarget begins[kMostBounds];
   SignalWait waits[kMostBounds];
   SignalWait exits[kMostBounds];

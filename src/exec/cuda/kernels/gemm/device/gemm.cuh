@@ -417,6 +417,7 @@ HP_DEVICE void gemm(const GemmArgs& args, char* memory) {
   if (warp == 2 && elected()) {
     if (in_bulk(kConfig.store)) prefetch_map(&panel_of(args, 0).c);
   }
+  // Where nothing is awaited, the warp that loads needs nothing that the others make.
   if (warp == 0 && args.waits == 0) {
     arrive_threads(kBegun, kConfig.threads());
   } else {
