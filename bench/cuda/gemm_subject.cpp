@@ -21,10 +21,11 @@ class GemmSubject final : public Subject {
     }
     spec.wait = places.signals->context();
     // One number for all runners: counters grow with it.
-    const int most = config.few_rows ? device::kMostStreamBlocks : 1;
     int stream_blocks = 1;
-    while (stream_blocks < most && draw.coin()) stream_blocks *= 2;
-    while (!cuda::can_share_streams(spec, stream_blocks)) stream_blocks /= 2;
+    if (config.few_rows && draw.coin()) {
+      stream_blocks = static_cast<int>(draw.between(2, device::kMostStreamBlocks));
+      while (!cuda::can_share_streams(spec, config, stream_blocks)) --stream_blocks;
+    }
     if (options.counters) {
       problem_.count_into(*places.counters, spec);
       make_parts(spec, {.config = config, .stream_blocks = stream_blocks});

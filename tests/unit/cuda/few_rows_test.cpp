@@ -103,7 +103,7 @@ TEST(StreamWalk, parts_of_a_tile_are_those_of_consecutive_streams) {
 // The blocks of a stream have its parts between them, in the order of K.
 TEST(StreamWalk, shares_of_a_part_follow_each_other) {
   for (const Cut& cut : kCuts) {
-    for (const int shares : {1, 2, 4, 8}) {
+    for (const int shares : {1, 2, 3, 5, 8}) {
       for (int stream = 0; stream < cut.streams; ++stream) {
         StreamWalk whole = walk_of(cut, stream);
         for (; whole.valid(); whole.next()) {
@@ -143,12 +143,13 @@ TEST(FewRows, are_up_to_32_of_one_panel) {
   EXPECT_TRUE(takes_few_rows(product({32}, 8192, 8192)));
 }
 
-// More of one panel where streams are long and tiles few enough to be joined.
+// More of one panel where streams are long enough to make up for joining tiles.
 TEST(FewRows, of_more_than_32_in_one_panel_are_what_the_estimates_say) {
   EXPECT_TRUE(takes_few_rows(product({64}, 5120, 8192)));
   EXPECT_TRUE(takes_few_rows(product({96}, 8192, 14336)));
-  EXPECT_FALSE(takes_few_rows(product({128}, 1280, 8192)));
-  EXPECT_FALSE(takes_few_rows(product({128}, 28672, 8192)));
+  EXPECT_TRUE(takes_few_rows(product({128}, 5120, 12800)));
+  EXPECT_FALSE(takes_few_rows(product({128}, 5120, 3200)));
+  EXPECT_FALSE(takes_few_rows(product({128}, 6144, 2560)));
   EXPECT_FALSE(takes_few_rows(product({129}, 8192, 14336)));
 }
 
@@ -216,7 +217,7 @@ TEST(FewRows, stream_over_many_blocks) {
       if (!choice.config.few_rows) continue;
       const int blocks = choice.parts * choice.stream_blocks;
       EXPECT_LE(blocks, kMultiprocessors);
-      EXPECT_GT(blocks, kMultiprocessors * 2 / 5) << n << " " << rows;
+      EXPECT_GT(blocks, kMultiprocessors / 3) << n << " " << rows;
     }
   }
   const GemmChoice tiny = choose_gemm(product({1}, 64, 64), kMultiprocessors);
@@ -252,7 +253,7 @@ TEST(FewRows, streams_of_several_blocks_are_printed_and_found_again) {
   EXPECT_EQ(found->stream_blocks, 4);
   EXPECT_EQ(print(*found), text);
   const std::string streams = text.substr(0, text.find(" by "));
-  for (const char* blocks : {" by 0", " by 3", " by 16", " by", " by 4x"}) {
+  for (const char* blocks : {" by 0", " by 7", " by 16", " by", " by 4x"}) {
     EXPECT_FALSE(find_gemm_choice(spec, streams + blocks)) << blocks;
   }
   spec.copy_blocks = 2;  // no clusters of four
@@ -260,16 +261,29 @@ TEST(FewRows, streams_of_several_blocks_are_printed_and_found_again) {
   EXPECT_TRUE(find_gemm_choice(spec, streams + " by 2"));
 }
 
-// Clusters of four and eight do not fill the GPU: those that are chosen run at once.
+// What the other blocks of a stream send must fit into a consumer's inbox.
+TEST(FewRows, streams_have_as_many_blocks_as_an_inbox_holds) {
+  const GemmSpec spec = product({60}, 8192, 4096);
+  for (const device::GemmConfig& config : gemm_configs(spec)) {
+    if (!config.few_rows) continue;
+    for (int blocks = 1; blocks <= device::kMostStreamBlocks; ++blocks) {
+      const int each = (config.tile_m / 8 + blocks - 1) / blocks;
+      const int sent = (blocks - 1) * each * 8 * 64 * 4;  // f32
+      EXPECT_TRUE(!can_share_streams(spec, config, blocks) || sent <= config.staged_bytes());
+    }
+    EXPECT_FALSE(can_share_streams(spec, config, 0));
+    EXPECT_FALSE(can_share_streams(spec, config, device::kMostStreamBlocks + 1));
+  }
+}
+
+// Clusters of three and more do not fill the GPU: those that are chosen run at once.
 TEST(FewRows, streams_of_several_blocks_run_at_once) {
   for (const std::int64_t n : {768, 1280, 2560, 4096}) {
     for (const std::int64_t rows : {1, 16, 64, 128, 256}) {
       const GemmChoice choice = choose_gemm(product({rows}, n, 8192), kMultiprocessors);
       if (!choice.config.few_rows) continue;
       EXPECT_LE(choice.parts * choice.stream_blocks, kMultiprocessors);
-      if (choice.stream_blocks > 2) {
-        EXPECT_LE(choice.parts * choice.stream_blocks, kMultiprocessors * 7 / 8);
-      }
+      EXPECT_LE(choice.parts, clusters_of(kMultiprocessors, choice.stream_blocks));
     }
   }
 }

@@ -150,13 +150,14 @@ HP_DEVICE std::uint32_t shared_address_in(const void* pointer, std::uint32_t blo
   return address;
 }
 
-HP_DEVICE float4 load_quad_of_cluster(std::uint32_t address) {
-  float4 quad;
-  asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
-               : "=f"(quad.x), "=f"(quad.y), "=f"(quad.z), "=f"(quad.w)
-               : "r"(address)
-               : "memory");
-  return quad;
+// A quad into shared memory of the cluster; `barrier`, of the same block, counts its bytes once it
+// is there.
+HP_DEVICE void store_in_cluster(std::uint32_t address, const float4& quad, std::uint32_t barrier) {
+  asm volatile(
+      "st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [%0], {%1, %2, %3, %4}, "
+      "[%5];" ::"r"(address),
+      "f"(quad.x), "f"(quad.y), "f"(quad.z), "f"(quad.w), "r"(barrier)
+      : "memory");
 }
 
 HP_DEVICE std::uint32_t load_word_of_cluster(std::uint32_t address) {

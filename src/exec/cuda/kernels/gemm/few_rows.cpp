@@ -1,6 +1,7 @@
 #include "exec/cuda/kernels/gemm/few_rows.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <limits>
 
@@ -10,6 +11,8 @@ namespace harpe::cuda {
 namespace {
 
 using device::GemmConfig;
+
+constexpr double kMostFromMemory = 2400;  // bytes a clock
 
 std::int64_t tiles_of(const GemmSpec& spec, const GemmConfig& config) {
   return (spec.n + config.tile_n - 1) / config.tile_n;
@@ -40,32 +43,38 @@ int looks_at(int parts, int at_once) {
   return parts / at_once + std::popcount(static_cast<unsigned>(parts % at_once));
 }
 
-// A launch's ramp, beside that of the other kernel (gemm.cpp).
-constexpr double kStartClocks = 4350;
+// What the blocks of a stream join of a tile: strips of eight rows.
+struct Strips {
+  int all;
+  int each;  // of a block, at most
+};
 
-// Staging a tile's sums and adding them up in the blocks of the stream.
-double join_clocks(const GemmConfig& config, int stream_blocks) {
-  const int rounds = config.tile_m / config.staged_rows();
-  const double of_block = 50.0 + 8.0 * config.staged_rows();
-  const double shared = stream_blocks > 1 ? 300.0 + of_block * stream_blocks : 0.0;
-  return rounds * (73.0 * config.staged_rows() + shared);
+Strips strips_of(const GemmSpec& spec, int stream_blocks) {
+  const int all = static_cast<int>(rows_in_tile(spec)) / GemmConfig::kRowAlign;
+  return {.all = all, .each = device::ceil_div(all, stream_blocks)};
+}
+
+// Sending a tile's strips to the blocks of the stream, adding them up and storing rows of C.
+double join_clocks(const GemmConfig& config, const Strips& strips, int stream_blocks) {
+  const int staged = config.staged_rows() / GemmConfig::kRowAlign;
+  const double stored = 172.0 * device::ceil_div(strips.each, staged) + 40.0 * strips.each;
+  if (stream_blocks == 1) return stored;
+  return stored + 218.0 + 177.0 * strips.all + 119.0 * stream_blocks * strips.each;
 }
 
 // What the owner of a tile waits for besides: each look at memory for parts of other streams.
-double owner_clocks(const GemmConfig& config, int parts, int stream_blocks) {
+double owner_clocks(const GemmConfig& config, const Strips& strips, int parts) {
   if (parts == 1) return 0.0;
-  const int passes = std::max(1, device::join_passes(config.tile_m) / stream_blocks);
-  const int rounds = config.tile_m / config.staged_rows();
   const int looks = looks_at(parts - 1, device::parts_at_once(config.tile_m));
-  const double bytes = (parts - 1) * 4.0 * config.tile_m * config.tile_n / stream_blocks;
-  return rounds * (110.0 + 900.0 * looks * passes) + bytes / 21.0;
+  const double bytes = 4.0 * (parts - 1) * strips.each * GemmConfig::kRowAlign * config.tile_n;
+  return 196.0 + 529.0 * looks + bytes / 9.4;
 }
 
 // One warpgroup multiplies a tile of 64 columns, and where its share of K is short, weights that
 // were read ahead wait for it.
 double narrow_clocks(const GemmConfig& config, int tiles, double blocks) {
   const bool is_narrow = config.tile_n == 64 && config.tile_m <= 32 && tiles > 1;
-  return is_narrow && blocks <= 40 ? 760.0 : 0.0;
+  return is_narrow && blocks <= 40 ? 2081.0 : 0.0;
 }
 
 // Of a stage, for loads of the panels' rows: three warps share them out, each begins one in 160
@@ -74,37 +83,41 @@ double panels_clocks(int panels) {
   return std::max(160.0 * device::ceil_div(panels, device::kRowWarps), 70.0 * panels);
 }
 
-// Clocks of an H200, fitted to measurements (docs/kernels.md). The second-level cache gives one
-// block 79 bytes a clock of A and B. Joins of all tiles but the last hold up a part of the stream.
+// Clocks of an H200, fitted to measurements (docs/kernels.md). One block gets 50 bytes of A and B a
+// clock. A part of the weights comes while the kernel before ends, as many stages as there are.
+// Joins of all tiles but the last hold up a part of the stream.
 double stream_clocks(const GemmSpec& spec, const GemmConfig& config, int streams,
                      int stream_blocks) {
+  constexpr double kStart = 3900;  // beside that of the other kernel (gemm.cpp)
   const auto tiles = static_cast<int>(tiles_of(spec, config));
   const auto blocks = static_cast<int>(tile_blocks(spec));
   const int all = streams * stream_blocks;
   const int share = device::ceil_div(tiles * blocks, streams);
   const double longest = device::ceil_div(share, stream_blocks);
   const auto a_bytes = static_cast<double>(rows_in_tile(spec) * GemmConfig::kTileK * 2);
+  const double ahead =
+      std::min<double>(config.stages, longest) * all * config.b_bytes() / kMostFromMemory;
   const double joined = static_cast<double>(share) / blocks + (share % blocks == 0 ? 0 : 1);
-  return kStartClocks + narrow_clocks(config, tiles, longest) +
+  const Strips strips = strips_of(spec, stream_blocks);
+  return kStart - 0.23 * ahead + narrow_clocks(config, tiles, longest) +
          std::max({longest * all * config.b_bytes() / streamed_from_memory(all),
                    longest * all * (a_bytes + config.b_bytes()) / kStreamedThroughCache,
-                   longest * (a_bytes + config.b_bytes()) / 79.0,
+                   longest * (a_bytes + config.b_bytes()) / 50.0,
                    longest * panels_clocks(row_panels(spec))}) +
-         join_clocks(config, stream_blocks) * (1 + 0.5 * std::max(0.0, joined - 1)) +
-         owner_clocks(config, parts_of(tiles, blocks, streams), stream_blocks);
-}
-
-// Of so many blocks those that clusters fill: they lie within a group of 16 or 18 multiprocessors
-// of the GPU, which clusters of two fill alone.
-int clusters_of(int blocks, int stream_blocks) {
-  constexpr int kUnfilled = 2;  // of 16
-  if (stream_blocks <= 2) return blocks / stream_blocks;
-  return blocks * (16 - kUnfilled) / 16 / stream_blocks;
+         join_clocks(config, strips, stream_blocks) * (1 + 0.53 * std::max(0.0, joined - 1)) +
+         owner_clocks(config, strips, parts_of(tiles, blocks, streams));
 }
 
 }  // namespace
 
-double streamed_from_memory(double blocks) { return std::min(2400.0, 1410.0 + 7.4 * blocks); }
+int clusters_of(int blocks, int stream_blocks) {
+  constexpr std::array<int, device::kMostStreamBlocks> kOf132 = {132, 66, 36, 28, 21, 17, 14, 14};
+  return blocks * kOf132.at(static_cast<std::size_t>(stream_blocks - 1)) / 132;
+}
+
+double streamed_from_memory(double blocks) {
+  return std::min(kMostFromMemory, 1410.0 + 7.4 * blocks);
+}
 
 std::int64_t rows_in_tile(const GemmSpec& spec) {
   constexpr std::int64_t kAlign = GemmConfig::kRowAlign;
@@ -123,10 +136,11 @@ bool suits_few_rows(const GemmSpec& spec, const GemmConfig& config) {
          tiles_of(spec, config) * tile_blocks(spec) <= device::kMostStreamedBlocks;
 }
 
-bool can_share_streams(const GemmSpec& spec, int stream_blocks) {
-  return stream_blocks > 0 && stream_blocks <= device::kMostStreamBlocks &&
-         std::has_single_bit(static_cast<unsigned>(stream_blocks)) &&
-         spec.copy_blocks % stream_blocks == 0;
+bool can_share_streams(const GemmSpec& spec, const GemmConfig& config, int stream_blocks) {
+  if (stream_blocks < 1 || stream_blocks > device::kMostStreamBlocks) return false;
+  const int strips = config.tile_m / GemmConfig::kRowAlign;
+  const int sent = (stream_blocks - 1) * device::ceil_div(strips, stream_blocks);
+  return sent <= config.inbox_strips() && spec.copy_blocks % stream_blocks == 0;
 }
 
 int most_streams(const GemmSpec& spec, const GemmConfig& config, int stream_blocks) {
@@ -138,9 +152,9 @@ int most_streams(const GemmSpec& spec, const GemmConfig& config, int stream_bloc
 
 StreamEstimate estimate_streams(const GemmSpec& spec, const GemmConfig& config, int blocks) {
   StreamEstimate best{.clocks = std::numeric_limits<double>::infinity()};
-  for (int shares = 1; shares <= device::kMostStreamBlocks; shares *= 2) {
+  for (int shares = 1; shares <= device::kMostStreamBlocks; ++shares) {
     const int at_once = clusters_of(blocks, shares);
-    if (!can_share_streams(spec, shares) || at_once == 0) continue;
+    if (!can_share_streams(spec, config, shares) || at_once == 0) continue;
     const int most = std::min(most_streams(spec, config, shares), at_once);
     for (int streams = most; streams > most * 2 / 5; --streams) {
       const double clocks = stream_clocks(spec, config, streams, shares);

@@ -17,8 +17,14 @@ namespace harpe::cuda {
 [[nodiscard]] int most_streams(const GemmSpec& spec, const device::GemmConfig& config,
                                int stream_blocks);
 
-// Whether streams may have so many blocks: clusters of these divide the blocks that copy.
-[[nodiscard]] bool can_share_streams(const GemmSpec& spec, int stream_blocks);
+// Whether streams may have so many blocks: an inbox holds what the others send, and clusters of
+// these divide the blocks that copy.
+[[nodiscard]] bool can_share_streams(const GemmSpec& spec, const device::GemmConfig& config,
+                                     int stream_blocks);
+
+// How many clusters of so many run at once on so many multiprocessors. A cluster lies within one of
+// the GPU's groups of 14 to 18; of four and more some of a group are left over.
+[[nodiscard]] int clusters_of(int blocks, int stream_blocks);
 
 // Bytes a clock of an H200 where each block reads weights that no other reads: what memory gives so
 // many blocks together, and what the second-level cache gives all of them, of both operands.

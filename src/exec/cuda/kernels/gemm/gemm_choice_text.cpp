@@ -58,7 +58,7 @@ std::optional<GemmChoice> find_gemm_choice(const GemmSpec& spec, std::string_vie
       const std::optional<int> streams = take_count(kStreams, rest);
       const int blocks = rest.empty() ? 1 : take_count(kOfBlocks, rest).value_or(0);
       if (!streams || !rest.empty() || *streams < 1) continue;
-      if (!can_share_streams(spec, blocks)) continue;
+      if (!can_share_streams(spec, config, blocks)) continue;
       if (*streams > most_streams(spec, config, blocks)) continue;
       choice.parts = *streams;
       choice.stream_blocks = blocks;

@@ -64,13 +64,13 @@ constexpr std::array kTiles = {
     GemmConfig{.tile_m = 128, .tile_n = 256, .stages = 4, .cluster = 1, .groups = true},
     few_rows(8, 128, 12),
     few_rows(16, 64, 20),
-    few_rows(16, 128, 12),
+    few_rows(16, 128, 10),
     few_rows(32, 64, 16),
     few_rows(32, 128, 10),
     few_rows(64, 64, 12),
     few_rows(64, 128, 8),
     few_rows(128, 64, 8),
-    few_rows(128, 128, 6),
+    few_rows(128, 128, 5),
 };
 
 using Maps = std::array<GemmMap, GemmConfig::kMostMaps>;

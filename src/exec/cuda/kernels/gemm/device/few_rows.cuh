@@ -239,7 +239,7 @@ HP_DEVICE void multiply_stream(const GemmArgs& args, const FewRowsShared<kConfig
     if (before >= 0) release(shared, before);
     finish_columns<kConfig>(args, shared, walk, consumer, sums, exchange);
   }
-  exchange.await_taken();  // others may read what is staged here
+  exchange.await_taken();  // others say here that they took what was sent to them
   if (args.has_addends != 0) store_with_addends<kConfig>(args, shared, all, consumer);
   if (args.bounds.epoch != nullptr) {
     sync_threads(1 + consumer, 128);
@@ -262,7 +262,7 @@ HP_DEVICE void init_barriers(const GemmArgs& args, const FewRowsShared<kConfig>&
     init_barrier(&control.emptied[lane], kWarps * kConfig.consumers());
   }
   if (lane < kConfig.consumers()) {
-    init_barrier(&control.staged[lane], kWarps * shares);
+    init_barrier(&control.sent[lane], 1);
     init_barrier(&control.taken[lane], kWarps * shares);
   }
   if (lane == 0) {

@@ -7,13 +7,14 @@
 #include "exec/cuda/kernels/gemm/device/few_rows_order.h"
 #include "exec/cuda/kernels/gemm/device/gemm_store.cuh"
 
-// How sums of few rows that were cut along K are joined. Each block of a stream stages its sums in
-// shared memory, and each adds up some rows of all of them, in the order of K. A stream that has a
-// part of a tile leaves those in memory for the tile's owner, and no flag beside them: each value
-// is its own. Memory for parts holds kAbsent wherever nothing is, which no sum is; the owner waits
-// until all values are others, adds them in the order of K, and puts kAbsent back for the next
-// launch. Values are exchanged at the scope of the GPU, each for itself, and nothing else hangs on
-// their order.
+// How sums of few rows that were cut along K are joined, as the threads that multiplied hold them.
+// Blocks that share a stream send theirs to each other's shared memory: each adds up some rows of
+// all of them. A stream that has a part of a tile leaves it in memory for the tile's owner, and no
+// flag beside it: each value is its own. Memory for parts holds kAbsent wherever nothing is, which
+// no sum is; the owner waits until all values are others, and puts kAbsent back for the next
+// launch. Who adds begins with what it has itself, and takes the others' in the order of K. Values
+// are exchanged at the scope of the GPU, each for itself, and nothing else hangs on their order.
+// The owner alone turns sums into rows of C.
 namespace harpe::device {
 
 // What is needed of panels to store them, in shared memory from the start: arguments that are read
@@ -29,15 +30,16 @@ struct alignas(16) RowsPanel {
   std::int8_t is_in_data;
 };
 
-// Shared memory of a block: barriers, stages of A and B, each aligned to 1,024 bytes, then what a
-// consumer stages of C.
+// Shared memory of a block: barriers, stages of A and B, each aligned to 1,024 bytes, then what
+// other blocks of the stream send a consumer, in whose place it stages C afterwards.
 template <GemmConfig kConfig>
 struct FewRowsShared {
   struct Control {
     Barrier filled[kConfig.slots()];   // by who loads B and by warps that load A
     Barrier emptied[kConfig.slots()];  // by all warps that multiply
-    // Of each consumer, by its warps in all blocks of the stream: sums are staged, and taken again.
-    Barrier staged[kConfig.consumers()];
+    // Of each consumer: by itself and what others send it, and by its warps in all blocks of the
+    // stream once they need nothing any more of what was sent to them.
+    Barrier sent[kConfig.consumers()];
     Barrier taken[kConfig.consumers()];
     Barrier begun;  // by the warp that says whether and where to store
     std::uint32_t poisoned;
@@ -70,143 +72,139 @@ struct FewRowsShared {
 // Rows of the tile that a panel takes.
 HP_DEVICE int rows_in_tile(const GemmPanel& panel) { return box_rows(panel.rows); }
 
-// A consumer's barriers with the same consumer of the stream's other blocks. They guard shared
-// memory alone, which the blocks of a cluster read where it lies: arrivals and waits have the
-// default scope, as all that stages of a cluster do (mbarrier.cuh).
+// A consumer's exchange with the same consumer of the stream's other blocks. Its barriers guard
+// shared memory of the cluster alone: arrivals and waits have the default scope, as all that stages
+// of a cluster do (mbarrier.cuh).
 template <GemmConfig kConfig>
 class Exchange {
  public:
   HP_DEVICE Exchange(const FewRowsShared<kConfig>& shared, int consumer, int shares)
-      : staged_(&shared.control().staged[consumer]),
+      : sent_(&shared.control().sent[consumer]),
         taken_(&shared.control().taken[consumer]),
+        inbox_(shared.staged(consumer)),
         threads_(1 + consumer),
         shares_(shares) {}
 
-  // What was staged before is taken, by all blocks.
-  HP_DEVICE void await_taken() {
-    if (shares_ == 1) {
-      sync_threads(threads_, 128);
-    } else {
-      wait_barrier(taken_, phase_ ^ 1);
-    }
-  }
-  // Behind what this thread stages: what all have staged may be read.
-  HP_DEVICE void await_staged() {
-    if (shares_ == 1) {
-      sync_threads(threads_, 128);
-    } else {
-      arrive_at_all(staged_);
-      wait_barrier(staged_, phase_);
-    }
-  }
-  // Behind what this thread reads.
-  HP_DEVICE void take() {
-    if (shares_ > 1) arrive_at_all(taken_);
-    phase_ ^= 1;
-  }
+  [[nodiscard]] HP_DEVICE int shares() const { return shares_; }
+  [[nodiscard]] HP_DEVICE char* inbox() const { return inbox_; }
 
- private:
-  HP_DEVICE void arrive_at_all(Barrier* barrier) {
+  // What was sent before is taken, by all blocks.
+  HP_DEVICE void await_taken() {
+    if (shares_ > 1) wait_barrier(taken_, phase_ ^ 1);
+  }
+  // So many bytes will be sent here.
+  HP_DEVICE void expect(int bytes) {
+    if (threadIdx.x % 128 == 0) arrive_expecting(sent_, static_cast<std::uint32_t>(bytes));
+  }
+  // Where another block's inbox and its barrier lie.
+  [[nodiscard]] HP_DEVICE std::uint32_t inbox_of(int block) const {
+    return shared_address_in(inbox_, static_cast<std::uint32_t>(block));
+  }
+  [[nodiscard]] HP_DEVICE std::uint32_t sent_of(int block) const {
+    return shared_address_in(sent_, static_cast<std::uint32_t>(block));
+  }
+  HP_DEVICE void await_sent() { wait_barrier(sent_, phase_); }
+  // Behind all use of the inbox.
+  HP_DEVICE void take() {
+    if (shares_ == 1) return;
     __syncwarp();
     const std::uint32_t lane = threadIdx.x % 32;
-    if (lane < static_cast<std::uint32_t>(shares_)) arrive_at(barrier, lane);
+    if (lane < static_cast<std::uint32_t>(shares_)) arrive_at(taken_, lane);
+    phase_ ^= 1;
   }
+  // The consumer's threads of this block.
+  HP_DEVICE void sync() { sync_threads(threads_, 128); }
 
-  Barrier* staged_;
+ private:
+  Barrier* sent_;
   Barrier* taken_;
+  char* inbox_;
   int threads_;
   int shares_;
   std::uint32_t phase_ = 0;
 };
 
-// Rows [kFirst, …) of the accumulators into shared memory, a row of C after the other: thread t
-// holds columns t / 4 and t / 4 + 8 of its warp's sixteen, rows 8 j + 2 (t % 4) and the next.
-template <GemmConfig kConfig, int kFirst>
-HP_DEVICE void stage_rows(char* staged, const float (&sums)[kConfig.tile_m / 2]) {
-  constexpr int kStride = GemmConfig::kStagedRowBytes / 4;
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  const int column = static_cast<int>(threadIdx.x) % 128 / 32 * 16 + lane / 4;
-  float* const to = reinterpret_cast<float*>(staged) + lane % 4 * 2 * kStride + column;
-#pragma unroll
-  for (int j = 0; j < kConfig.staged_rows() / 8; ++j) {
-    const float* const from = &sums[(kFirst / 8 + j) * 4];
-    to[j * 8 * kStride] = from[0];
-    to[(j * 8 + 1) * kStride] = from[1];
-    to[j * 8 * kStride + 8] = from[2];
-    to[(j * 8 + 1) * kStride + 8] = from[3];
-  }
-}
-
-// What a thread has in one pass of the rows of the tile from `first` on that are staged together:
-// groups of eight columns of a row, counted row by row, spread over the threads of all blocks of
-// the stream.
+// Which *strips* of a tile a block joins. A strip is eight rows, of which each thread that
+// multiplies holds a quad: columns t / 4 and t / 4 + 8 of its warp's sixteen of rows 2 (t % 4) and
+// the next, a column after the other. Blocks of a stream join equally many, the last ones fewer.
 template <GemmConfig kConfig>
-struct Eights {
-  static constexpr int kCount = eights_at_once(kConfig.tile_m);
-  static constexpr int kAll = kConfig.staged_rows() * 8;
-  static constexpr int kPasses = join_passes(kConfig.tile_m);
+struct Strips {
+  static constexpr int kAll = kConfig.tile_m / GemmConfig::kRowAlign;
+  static constexpr int kStaged = kConfig.staged_rows() / GemmConfig::kRowAlign;
+  static constexpr int kQuadBytes = 128 * sizeof(float4);  // of a strip, of a consumer
 
-  HP_DEVICE Eights(const FewRowsShared<kConfig>& shared, const StreamWalk& walk, int first,
-                   int pass)
-      : step(walk.shares() * 128), end((shared.control().rows_end - first) * 8) {
-    begin = pass * kCount * step + walk.share() * 128 + static_cast<int>(threadIdx.x) % 128;
-    if (end > kAll) end = kAll;
+  HP_DEVICE Strips(const FewRowsShared<kConfig>& shared, const Divisor& shares, int share)
+      : all(shared.control().rows_end / GemmConfig::kRowAlign),
+        each((all + shares.number - 1) / shares),
+        begin(share * each),
+        end(begin + each < all ? begin + each : all) {}
+  [[nodiscard]] HP_DEVICE bool has(int strip) const { return begin <= strip && strip < end; }
+  [[nodiscard]] HP_DEVICE int count() const { return begin < end ? end - begin : 0; }
+  // Whether any of those that are staged together from `first` on are the block's.
+  [[nodiscard]] HP_DEVICE bool has_staged(int first) const {
+    return begin < end && begin < first + kStaged && end > first;
   }
-  [[nodiscard]] HP_DEVICE int at(int index) const { return begin + index * step; }
-  [[nodiscard]] HP_DEVICE bool has(int index) const { return at(index) < end; }
 
+  int all;
+  int each;
   int begin;
-  int step;
   int end;
 };
 
 template <GemmConfig kConfig>
-using EightSums = float4[Eights<kConfig>::kCount][2];
+using Accumulators = float[kConfig.tile_m / 2];
 
-HP_DEVICE void add_quad(float4& to, const float4& value) {
-  to.x += value.x;
-  to.y += value.y;
-  to.z += value.z;
-  to.w += value.w;
+HP_DEVICE float4 quad_of(const float* sums, int strip) {
+  return make_float4(sums[strip * 4], sums[strip * 4 + 1], sums[strip * 4 + 2],
+                     sums[strip * 4 + 3]);
 }
 
-// What the stream's blocks have staged, in the order of K.
+HP_DEVICE void add_quad(float* sums, int strip, const float4& quad) {
+  sums[strip * 4] += quad.x;
+  sums[strip * 4 + 1] += quad.y;
+  sums[strip * 4 + 2] += quad.z;
+  sums[strip * 4 + 3] += quad.w;
+}
+
+// Sends all blocks of the stream what they join. An inbox has a place for each other block, in
+// their order, with a quad of every strip.
 template <GemmConfig kConfig>
-HP_DEVICE void add_shares(const Eights<kConfig>& eights, int shares, const char* staged,
-                          EightSums<kConfig>& sums) {
-  const auto offset_of = [&](int i) {
-    return eights.at(i) / 8 * GemmConfig::kStagedRowBytes + eights.at(i) % 8 * 32;
-  };
-  if (shares == 1) {
+HP_DEVICE void send_strips(const Strips<kConfig>& strips, int share,
+                           const Accumulators<kConfig>& sums, Exchange<kConfig>& exchange) {
+  constexpr int kBytes = Strips<kConfig>::kQuadBytes;
+  exchange.await_taken();
+  exchange.expect((exchange.shares() - 1) * strips.count() * kBytes);
+  int block = -1;
+  int next = 0;  // the next block's first strip
+  std::uint32_t to = 0;
+  std::uint32_t sent = 0;
 #pragma unroll
-    for (int i = 0; i < eights.kCount; ++i) {
-      if (!eights.has(i)) continue;
-      const auto* const from = reinterpret_cast<const float4*>(staged + offset_of(i));
-      sums[i][0] = from[0];
-      sums[i][1] = from[1];
+  for (int i = 0; i < strips.kAll; ++i) {
+    if (i >= strips.all) break;
+    if (i == next) {
+      ++block;
+      const int from = share < block ? share : share - 1;
+      to = exchange.inbox_of(block) + threadIdx.x % 128 * 16 +
+           static_cast<std::uint32_t>((from * strips.each - next) * kBytes);
+      sent = exchange.sent_of(block);
+      next += strips.each;
     }
-    return;
+    if (block != share) store_in_cluster(to + i * kBytes, quad_of(sums, i), sent);
   }
-  constexpr int kAtOnce = 2;  // shares are a power of two
+}
+
+// Adds what the stream's other blocks have of the block's strips.
+template <GemmConfig kConfig>
+HP_DEVICE void add_shares(const Strips<kConfig>& strips, Accumulators<kConfig>& sums,
+                          Exchange<kConfig>& exchange) {
+  constexpr int kBytes = Strips<kConfig>::kQuadBytes;
+  const char* from = exchange.inbox() + threadIdx.x % 128 * 16 - strips.begin * kBytes;
+  exchange.await_sent();
 #pragma unroll 1
-  for (int share = 0; share < shares; share += kAtOnce) {
-    EightSums<kConfig> there[kAtOnce];
+  for (int other = 1; other < exchange.shares(); ++other, from += strips.each * kBytes) {
 #pragma unroll
-    for (int at = 0; at < kAtOnce * eights.kCount; ++at) {
-      const int i = at % eights.kCount;
-      if (!eights.has(i)) continue;
-      const auto block = static_cast<std::uint32_t>(share + at / eights.kCount);
-      const std::uint32_t from =
-          shared_address_in(staged, block) + static_cast<std::uint32_t>(offset_of(i));
-      there[at / eights.kCount][i][0] = load_quad_of_cluster(from);
-      there[at / eights.kCount][i][1] = load_quad_of_cluster(from + 16);
-    }
-#pragma unroll
-    for (int at = 0; at < kAtOnce * eights.kCount; ++at) {
-      const int i = at % eights.kCount;
-      if (!eights.has(i)) continue;
-      add_quad(sums[i][0], there[at / eights.kCount][i][0]);
-      add_quad(sums[i][1], there[at / eights.kCount][i][1]);
+    for (int i = 0; i < strips.kAll; ++i) {
+      if (strips.has(i)) add_quad(sums, i, *reinterpret_cast<const float4*>(from + i * kBytes));
     }
   }
 }
@@ -217,94 +215,124 @@ HP_DEVICE constexpr int part_quads() {
   return kConfig.consumers() * kConfig.tile_m * 16;
 }
 
-// Where a consumer's sums of a stream's part lie, of rows from `first` on: the first four columns
-// of all eights, then the others.
+// Where a thread's quads of a consumer's part lie, strip by strip.
 template <GemmConfig kConfig>
-HP_DEVICE uint4* part_of(const GemmArgs& args, int stream, int consumer, int first) {
+HP_DEVICE uint4* part_of(const GemmArgs& args, int stream, int consumer) {
   return reinterpret_cast<uint4*>(args.partials) + stream * part_quads<kConfig>() +
-         (consumer * kConfig.tile_m + first) * 16;
+         consumer * kConfig.tile_m * 16 + threadIdx.x % 128;
 }
 
 template <GemmConfig kConfig>
-HP_DEVICE void leave_part(const Eights<kConfig>& eights, uint4* to,
-                          const EightSums<kConfig>& sums) {
+HP_DEVICE void leave_part(const Strips<kConfig>& strips, uint4* to,
+                          const Accumulators<kConfig>& sums) {
 #pragma unroll
-  for (int i = 0; i < eights.kCount; ++i) {
-    if (!eights.has(i)) continue;
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const float4& from = sums[i][half];
-      store_part(to + half * eights.kAll + eights.at(i), present(from.x), present(from.y),
-                 present(from.z), present(from.w));
-    }
+  for (int i = 0; i < strips.kAll; ++i) {
+    if (!strips.has(i)) continue;
+    store_part(to + i * 128, present(sums[i * 4]), present(sums[i * 4 + 1]),
+               present(sums[i * 4 + 2]), present(sums[i * 4 + 3]));
   }
 }
 
-// kParts consecutive parts, once all are there, added to `before` in the order of the parts.
+// kParts consecutive parts, once all are there, added in the order of the parts.
 template <GemmConfig kConfig, int kParts>
-HP_DEVICE void take_parts(const Eights<kConfig>& eights, uint4* first, EightSums<kConfig>& before) {
-  constexpr int kQuads = Eights<kConfig>::kCount * 2;
-  constexpr int kStride = part_quads<kConfig>();
-  const auto place = [&](int part, int quad) {
-    return first + part * kStride + quad % 2 * eights.kAll + eights.at(quad / 2);
+HP_DEVICE void take_parts(const Strips<kConfig>& strips, uint4* first,
+                          Accumulators<kConfig>& sums) {
+  constexpr int kAll = Strips<kConfig>::kAll;
+  const auto place = [&](int at) {
+    return first + at / kAll * part_quads<kConfig>() + at % kAll * 128;
   };
-  uint4 quads[kParts][kQuads];
+  uint4 quads[kParts * kAll];
   bool here = false;
   while (!here) {
     here = true;
 #pragma unroll
-    for (int at = 0; at < kParts * kQuads; ++at) {
-      if (eights.has(at % kQuads / 2)) {
-        quads[at / kQuads][at % kQuads] = load_part(place(at / kQuads, at % kQuads));
-      }
+    for (int at = 0; at < kParts * kAll; ++at) {
+      if (strips.has(at % kAll)) quads[at] = load_part(place(at));
     }
 #pragma unroll
-    for (int at = 0; at < kParts * kQuads; ++at) {
-      if (eights.has(at % kQuads / 2)) here = here && !is_absent(quads[at / kQuads][at % kQuads]);
+    for (int at = 0; at < kParts * kAll; ++at) {
+      if (strips.has(at % kAll)) here = here && !is_absent(quads[at]);
     }
   }
 #pragma unroll
-  for (int at = 0; at < kParts * kQuads; ++at) {
-    if (!eights.has(at % kQuads / 2)) continue;
-    const uint4& quad = quads[at / kQuads][at % kQuads];
-    store_part(place(at / kQuads, at % kQuads), kAbsent, kAbsent, kAbsent, kAbsent);
-    add_quad(before[at % kQuads / 2][at % 2],
-             make_float4(__uint_as_float(quad.x), __uint_as_float(quad.y), __uint_as_float(quad.z),
-                         __uint_as_float(quad.w)));
+  for (int at = 0; at < kParts * kAll; ++at) {
+    if (!strips.has(at % kAll)) continue;
+    store_part(place(at), kAbsent, kAbsent, kAbsent, kAbsent);
+    add_quad(sums, at % kAll,
+             make_float4(__uint_as_float(quads[at].x), __uint_as_float(quads[at].y),
+                         __uint_as_float(quads[at].z), __uint_as_float(quads[at].w)));
   }
 }
 
 // The same of all parts from `part` to the one before `end`, kParts at a look while there are so
 // many, then half of it.
 template <GemmConfig kConfig, int kParts>
-HP_DEVICE void take_all(const Eights<kConfig>& eights, uint4* part, const uint4* end,
-                        EightSums<kConfig>& before) {
+HP_DEVICE void take_all(const Strips<kConfig>& strips, uint4* part, const uint4* end,
+                        Accumulators<kConfig>& sums) {
   constexpr int kStep = kParts * part_quads<kConfig>();
 #pragma unroll 1
-  for (; part + kStep <= end; part += kStep) take_parts<kConfig, kParts>(eights, part, before);
-  if constexpr (kParts > 1) take_all<kConfig, kParts / 2>(eights, part, end, before);
+  for (; part + kStep <= end; part += kStep) take_parts<kConfig, kParts>(strips, part, sums);
+  if constexpr (kParts > 1) take_all<kConfig, kParts / 2>(strips, part, end, sums);
 }
 
-// The owner's part comes behind those of lower streams, in the order of K. They end by themselves:
-// blocks are dispatched in the order of their index, which CUB's scans rely on too, so that lower
-// ones run; these wait for lower ones alone, and leave something even where a wait expired.
+// The parts of lower streams. They end by themselves: blocks are dispatched in the order of their
+// index, which CUB's scans rely on too, so that lower ones run; these wait for lower ones alone,
+// and leave something even where a wait expired.
 template <GemmConfig kConfig>
-HP_DEVICE void add_parts(const GemmArgs& args, const Eights<kConfig>& eights,
-                         const StreamWalk& walk, int consumer, int first,
-                         EightSums<kConfig>& sums) {
-  const int first_stream = walk.first_stream();
-  if (first_stream == walk.stream()) return;
-  EightSums<kConfig> before = {};
+HP_DEVICE void add_parts(const GemmArgs& args, const Strips<kConfig>& strips,
+                         const StreamWalk& walk, int consumer, Accumulators<kConfig>& sums) {
+  if (walk.first() == 0) return;
   take_all<kConfig, parts_at_once(kConfig.tile_m)>(
-      eights, part_of<kConfig>(args, first_stream, consumer, first),
-      part_of<kConfig>(args, walk.stream(), consumer, first), before);
+      strips, part_of<kConfig>(args, walk.first_stream(), consumer),
+      part_of<kConfig>(args, walk.stream(), consumer), sums);
+}
+
+// The block's strips from kFirst on into shared memory, a row of C after the other.
+template <GemmConfig kConfig, int kFirst>
+HP_DEVICE void stage_rows(const Strips<kConfig>& strips, char* staged,
+                          const Accumulators<kConfig>& sums) {
+  constexpr int kStride = GemmConfig::kStagedRowBytes / 4;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int column = static_cast<int>(threadIdx.x) % 128 / 32 * 16 + lane / 4;
+  float* const of_thread = reinterpret_cast<float*>(staged) + lane % 4 * 2 * kStride + column;
 #pragma unroll
-  for (int i = 0; i < eights.kCount; ++i) {
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      add_quad(before[i][half], sums[i][half]);
-      sums[i][half] = before[i][half];
-    }
+  for (int i = 0; i < strips.kStaged; ++i) {
+    if (!strips.has(kFirst + i)) continue;
+    float* const to = of_thread + i * GemmConfig::kRowAlign * kStride;
+    const float4 quad = quad_of(sums, kFirst + i);
+    to[0] = quad.x;
+    to[kStride] = quad.y;
+    to[8] = quad.z;
+    to[kStride + 8] = quad.w;
+  }
+}
+
+// What a thread of a warp stores of a strip at a time: eight columns of one of four rows, or of two
+// rows that are four apart.
+template <GemmConfig kConfig>
+struct Eights {
+  static constexpr int kCount = kConfig.tile_m < 32 ? 1 : 2;
+  static constexpr int kOfStrip = 2 / kCount;  // times
+
+  int time;
+  // Of the strip.
+  [[nodiscard]] HP_DEVICE int row(int index) const {
+    return static_cast<int>(threadIdx.x) % 32 / 8 + (time + index) * 4;
+  }
+  [[nodiscard]] HP_DEVICE static int column() { return static_cast<int>(threadIdx.x) % 8 * 8; }
+};
+
+// Calls visit(strip, eights) for what the warp stores of the block's strips from `first` on, staged
+// together.
+template <GemmConfig kConfig, class Visit>
+HP_DEVICE void for_each_strip(const Strips<kConfig>& strips, int first, Visit visit) {
+  constexpr int kWarps = 4;
+  constexpr int kTimes = Eights<kConfig>::kOfStrip;
+  const int warp = __shfl_sync(0xffffffff, static_cast<int>(threadIdx.x) % 128 / 32, 0);
+#pragma unroll 1
+  for (int at = warp; at < strips.kStaged * kTimes; at += kWarps) {
+    const int strip = first + at / kTimes;
+    if (strips.has(strip)) visit(strip, Eights<kConfig>{at % kTimes});
   }
 }
 

@@ -5,8 +5,8 @@
 // How blocks share a GEMM of few rows: all K blocks of all tiles of B's columns, one tile after the
 // other, are cut into as many streams of equal length as there are blocks. A tile may so be cut
 // along K into parts of consecutive streams. The stream of the last part owns the tile: it adds up
-// the parts in the order of K. A stream walks what it has from its end to its beginning, so that
-// the one part that it leaves to another is its first work, and the part it waits for the last.
+// the parts. A stream walks what it has from its end to its beginning, so that the one part that it
+// leaves to another is its first work, and the part it waits for the last.
 // A stream may be shared by several blocks, a cluster: each has a share of K of every part.
 namespace harpe::device {
 
@@ -26,15 +26,9 @@ HP_SHARED_CODE int stream_of(int block, int blocks, int streams) {
   return ((block + 1) * streams - 1) / blocks;
 }
 
-// Rows that are staged together, and how a thread joins them: so many groups of eight columns of a
-// row at a time, and so many parts of other streams at once, all of them in registers.
+// Rows that are staged together, and parts of other streams that a thread looks for at once.
 HP_SHARED_CODE int staged_rows(int tile_m) { return tile_m < 64 ? tile_m : 64; }
-HP_SHARED_CODE int eights_at_once(int tile_m) { return tile_m < 32 ? 1 : 2; }
-HP_SHARED_CODE int parts_at_once(int tile_m) { return tile_m < 32 ? 4 : 2; }
-// How often it does so, where the stream has one block.
-HP_SHARED_CODE int join_passes(int tile_m) {
-  return ceil_div(staged_rows(tile_m) * 8, 128 * eights_at_once(tile_m));
-}
+HP_SHARED_CODE int parts_at_once(int tile_m) { return tile_m <= 32 ? 4 : 128 / tile_m; }
 
 // Panels at most, and warps of a block that share their rows out.
 inline constexpr int kMostRowPanels = 16;
@@ -43,7 +37,7 @@ inline constexpr int kRowWarps = 3;
 // At most so many K blocks of all tiles, of at most so many streams.
 inline constexpr int kMostStreamedBlocks = 1 << 21;
 inline constexpr int kMostStreams = 1 << 9;
-// Blocks of a stream at most, a power of two.
+// Blocks of a stream at most.
 inline constexpr int kMostStreamBlocks = 8;
 
 // What one stream does, in order: blocks [first, last) of a tile at a time.

@@ -29,37 +29,18 @@ HP_DEVICE void store_eight(const GemmArgs& args, const RowsPanel& panel, int row
   }
 }
 
-// Calls visit(panel's index, panel, row in it, row of the tile, which of the eights) for what the
-// thread has of rows of the tile from `first` on, for all panels of a row. Panels come from shared
-// memory whole, those of all rows at once.
+// Calls visit(panel's index, panel, row in it) for all panels that have the strip's first row.
 template <GemmConfig kConfig, class Visit>
-HP_DEVICE void for_each_eight(const GemmArgs& args, const FewRowsShared<kConfig>& shared,
-                              const Eights<kConfig>& eights, int first, Visit visit) {
-  constexpr int kCount = Eights<kConfig>::kCount;
-  int of[kCount];  // the panel that brought the row
-  RowsPanel panels[kCount];
-#pragma unroll
-  for (int i = 0; i < eights.kCount; ++i) {
-    if (!eights.has(i)) continue;
-    of[i] = shared.control().panel_of[(first + eights.at(i) / 8) / GemmConfig::kRowAlign];
-    panels[i] = shared.panel(of[i]);
-  }
-  const auto visit_if = [&](int index, const RowsPanel& panel, int i) {
-    const int row = first + eights.at(i) / 8;
-    const int inside = row - panels[i].begin;
-    if (inside < panels[i].rows) visit(index, panel, inside, row, i);
-  };
-#pragma unroll
-  for (int i = 0; i < eights.kCount; ++i) {
-    if (eights.has(i)) visit_if(of[i], panels[i], i);
-  }
+HP_DEVICE void for_each_panel(const GemmArgs& args, const FewRowsShared<kConfig>& shared, int strip,
+                              Visit visit) {
+  const int of = shared.control().panel_of[strip];  // the one that brought it
+  const RowsPanel panel = shared.panel(of);
+  const int row = strip * GemmConfig::kRowAlign - panel.begin;
+  visit(of, panel, row);
 #pragma unroll 1
   for (int other = args.row_panels; other < args.panel_count; ++other) {
-    const RowsPanel panel = shared.panel(other);
-#pragma unroll
-    for (int i = 0; i < eights.kCount; ++i) {
-      if (eights.has(i) && panel.rows_of == of[i]) visit_if(other, panel, i);
-    }
+    const RowsPanel copy = shared.panel(other);
+    if (copy.rows_of == of) visit(other, copy, row);
   }
 }
 
@@ -70,22 +51,35 @@ HP_DEVICE float4* kept_at(const GemmArgs& args, int row, int column) {
   return reinterpret_cast<float4*>(args.kept + row * columns + column);
 }
 
-// Rows of the tile from `first` on, to the panels that have them and their sums.
+// A strip that is staged, to the panels that have its rows and their sums.
 template <GemmConfig kConfig>
-HP_DEVICE void store_joined(const GemmArgs& args, const FewRowsShared<kConfig>& shared,
-                            const Eights<kConfig>& eights, int first, int first_column,
-                            const EightSums<kConfig>& sums) {
-  for_each_eight(args, shared, eights, first,
-                 [&](int /*index*/, const RowsPanel& panel, int row, int row_of_tile, int i) {
-                   const int column = first_column + eights.at(i) % 8 * 8;
-                   if (panel.addends == 0) {
-                     store_eight<kConfig>(args, panel, row, column, sums[i][0], sums[i][1]);
-                   } else if (panel.rows_of < 0) {
-                     float4* const to = kept_at<kConfig>(args, row_of_tile, column);
-                     to[0] = sums[i][0];
-                     to[1] = sums[i][1];
-                   }
-                 });
+HP_DEVICE void store_strip(const GemmArgs& args, const FewRowsShared<kConfig>& shared, int strip,
+                           const Eights<kConfig>& eights, int first_column, const char* staged) {
+  const int column = first_column + eights.column();
+  float4 sums[Eights<kConfig>::kCount][2];
+#pragma unroll
+  for (int i = 0; i < eights.kCount; ++i) {
+    const auto* const from = reinterpret_cast<const float4*>(
+        staged + eights.row(i) * GemmConfig::kStagedRowBytes + eights.column() * 4);
+    sums[i][0] = from[0];
+    sums[i][1] = from[1];
+  }
+  for_each_panel(args, shared, strip, [&](int /*index*/, const RowsPanel& panel, int first_row) {
+    if (panel.addends != 0 && panel.rows_of >= 0) return;
+#pragma unroll
+    for (int i = 0; i < eights.kCount; ++i) {
+      const int row = first_row + eights.row(i);
+      if (row >= panel.rows) continue;
+      if (panel.addends == 0) {
+        store_eight<kConfig>(args, panel, row, column, sums[i][0], sums[i][1]);
+      } else {
+        float4* const to =
+            kept_at<kConfig>(args, strip * GemmConfig::kRowAlign + eights.row(i), column);
+        to[0] = sums[i][0];
+        to[1] = sums[i][1];
+      }
+    }
+  });
 }
 
 // Whether a wait of any block of the stream expired. Asked together: a word may be set meanwhile.
@@ -100,40 +94,53 @@ HP_DEVICE bool is_any_poisoned(const FewRowsShared<kConfig>& shared, int shares,
   return any_of_threads(1 + consumer, 128, any);
 }
 
-// The consumer's columns of the tile, rows from kFirst on; whether they were not stored, since a
-// wait expired.
+// The owner's strips from kFirst on to C.
 template <GemmConfig kConfig, int kFirst = 0>
-HP_DEVICE bool join_rows(const GemmArgs& args, const FewRowsShared<kConfig>& shared,
-                         const StreamWalk& walk, int consumer,
-                         const float (&own)[kConfig.tile_m / 2], Exchange<kConfig>& exchange,
-                         bool skip = false) {
-  if constexpr (kFirst < kConfig.tile_m) {
-    char* const staged = shared.staged(consumer);
-    exchange.await_taken();
-    stage_rows<kConfig, kFirst>(staged, own);
-    exchange.await_staged();
-    if (kFirst == 0 && args.waits > 0) {
-      skip = is_any_poisoned<kConfig>(shared, walk.shares(), consumer);
-    }
-#pragma unroll 1
-    for (int pass = 0; pass < Eights<kConfig>::kPasses; ++pass) {
-      const Eights<kConfig> eights(shared, walk, kFirst, pass);
-      EightSums<kConfig> sums = {};
-      add_shares<kConfig>(eights, walk.shares(), staged, sums);
-      if (pass + 1 == eights.kPasses) exchange.take();
-      if (walk.is_owner()) {
-        add_parts<kConfig>(args, eights, walk, consumer, kFirst, sums);
-        const int column = walk.tile() * kConfig.tile_n + consumer * 64;
-        if (!skip) store_joined<kConfig>(args, shared, eights, kFirst, column, sums);
-      } else {
-        leave_part<kConfig>(eights, part_of<kConfig>(args, walk.stream(), consumer, kFirst), sums);
+HP_DEVICE void store_strips(const GemmArgs& args, const FewRowsShared<kConfig>& shared,
+                            const Strips<kConfig>& strips, const StreamWalk& walk, int consumer,
+                            const Accumulators<kConfig>& sums, Exchange<kConfig>& exchange,
+                            bool skip) {
+  if constexpr (kFirst < Strips<kConfig>::kAll) {
+    if (strips.has_staged(kFirst)) {
+      char* const staged = exchange.inbox();
+      exchange.sync();  // nobody reads any more what is there
+      stage_rows<kConfig, kFirst>(strips, staged, sums);
+      exchange.sync();
+      const int column = walk.tile() * kConfig.tile_n + consumer * 64;
+      if (!skip) {
+        for_each_strip<kConfig>(strips, kFirst, [&](int strip, const Eights<kConfig>& eights) {
+          constexpr int kBytes = GemmConfig::kRowAlign * GemmConfig::kStagedRowBytes;
+          store_strip<kConfig>(args, shared, strip, eights, column,
+                               staged + (strip - kFirst) * kBytes);
+        });
       }
     }
-    return join_rows<kConfig, kFirst + kConfig.staged_rows()>(args, shared, walk, consumer, own,
-                                                              exchange, skip);
-  } else {
-    return skip;
+    store_strips<kConfig, kFirst + Strips<kConfig>::kStaged>(args, shared, strips, walk, consumer,
+                                                             sums, exchange, skip);
   }
+}
+
+// The consumer's columns of the tile, to C or to the tile's owner; whether they were not stored,
+// since a wait expired.
+template <GemmConfig kConfig>
+HP_DEVICE bool join_strips(const GemmArgs& args, const FewRowsShared<kConfig>& shared,
+                           const StreamWalk& walk, int consumer, Accumulators<kConfig>& sums,
+                           Exchange<kConfig>& exchange) {
+  const Strips<kConfig> strips(shared, args.stream_blocks, walk.share());
+  if (walk.shares() > 1) {
+    send_strips<kConfig>(strips, walk.share(), sums, exchange);
+    add_shares<kConfig>(strips, sums, exchange);
+  }
+  bool skip = false;
+  if (walk.is_owner()) {
+    if (args.waits > 0) skip = is_any_poisoned<kConfig>(shared, walk.shares(), consumer);
+    add_parts<kConfig>(args, strips, walk, consumer, sums);
+    store_strips<kConfig>(args, shared, strips, walk, consumer, sums, exchange, skip);
+  } else {
+    leave_part<kConfig>(strips, part_of<kConfig>(args, walk.stream(), consumer), sums);
+  }
+  exchange.take();
+  return skip;
 }
 
 // By a consumer, once its columns of a tile are stored: its first warp counts them for the panels
@@ -258,29 +265,31 @@ HP_DEVICE bool add_all(const GemmArgs& args, const RowsPanel& panel, DueEight& d
   return true;
 }
 
-// The consumer's columns of a tile of all panels that have addends: what was kept of those that
-// bring rows, with the addends in their order. All that a thread has of them in a pass is on its
-// way before it waits for any. What this kernel stored among them this thread stored.
+// A strip of the consumer's columns of a tile, to the panel that has addends: what was kept, or
+// nothing, with the addends in their order. All that a thread has of a strip is on its way before
+// it waits for any. What this kernel stored among it this thread stored.
 template <GemmConfig kConfig>
-HP_DEVICE void add_addends(const GemmArgs& args, const FewRowsShared<kConfig>& shared,
-                           const StreamWalk& walk, int first, int pass, int first_column) {
-  const Eights<kConfig> eights(shared, walk, first, pass);
+HP_DEVICE void add_addends(const GemmArgs& args, const FewRowsShared<kConfig>& shared, int strip,
+                           const Eights<kConfig>& eights, int column) {
+  if (column >= args.n) return;
   DueEight due[Eights<kConfig>::kCount];
-  for_each_eight(args, shared, eights, first,
-                 [&](int index, const RowsPanel& panel, int row, int row_of_tile, int i) {
-                   const int column = first_column + eights.at(i) % 8 * 8;
-                   if (panel.addends == 0 || column >= args.n) return;
-                   due[i].panel = index;
-                   due[i].row = row;
-                   due[i].column = column;
-                   begin_eight<kConfig>(args, panel, row_of_tile, due[i]);
-                 });
+  for_each_panel(args, shared, strip, [&](int index, const RowsPanel& panel, int first_row) {
+    if (panel.addends == 0) return;
+#pragma unroll
+    for (int i = 0; i < eights.kCount; ++i) {
+      if (first_row + eights.row(i) >= panel.rows) continue;
+      due[i].panel = index;
+      due[i].row = first_row + eights.row(i);
+      due[i].column = column;
+      begin_eight<kConfig>(args, panel, strip * GemmConfig::kRowAlign + eights.row(i), due[i]);
+    }
+  });
 #pragma unroll
   for (int i = 0; i < eights.kCount; ++i) {
     if (due[i].panel < 0) continue;
     const RowsPanel panel = shared.panel(due[i].panel);
     if (add_all<kConfig.in>(args, panel, due[i])) {
-      store_eight<kConfig>(args, panel, due[i].row, due[i].column, due[i].low, due[i].high);
+      store_eight<kConfig>(args, panel, due[i].row, column, due[i].low, due[i].high);
     } else {
       mark_poisoned(shared.control().poisoned);
     }
@@ -317,13 +326,14 @@ HP_DEVICE void store_with_addends(const GemmArgs& args, const FewRowsShared<kCon
   if (args.addend_flags > 0 && threadIdx.x % 128 / 32 == 1) await_addends<kConfig>(args, shared);
   sync_threads(1 + consumer, 128);
   const bool skip = any_of_threads(1 + consumer, 128, shared.poisoned());
+  const Strips<kConfig> strips(shared, args.stream_blocks, walk.share());
   for (; walk.valid(); walk.next()) {
     if (!walk.is_owner()) continue;
-    const int column = walk.tile() * kConfig.tile_n + consumer * 64;
-    for (int first = 0; first < kConfig.tile_m && !skip; first += kConfig.staged_rows()) {
-      for (int pass = 0; pass < Eights<kConfig>::kPasses; ++pass) {
-        add_addends<kConfig>(args, shared, walk, first, pass, column);
-      }
+    const int column = walk.tile() * kConfig.tile_n + consumer * 64 + Eights<kConfig>::column();
+    for (int first = 0; first < strips.kAll && !skip; first += strips.kStaged) {
+      for_each_strip<kConfig>(strips, first, [&](int strip, const Eights<kConfig>& eights) {
+        add_addends<kConfig>(args, shared, strip, eights, column);
+      });
     }
     const bool failed = any_of_threads(1 + consumer, 128, shared.poisoned());
     publish_columns<kConfig>(args, shared, consumer, failed, true);
@@ -335,11 +345,10 @@ HP_DEVICE void store_with_addends(const GemmArgs& args, const FewRowsShared<kCon
 // is stored.
 template <GemmConfig kConfig>
 HP_DEVICE void finish_columns(const GemmArgs& args, const FewRowsShared<kConfig>& shared,
-                              const StreamWalk& walk, int consumer,
-                              const float (&sums)[kConfig.tile_m / 2],
+                              const StreamWalk& walk, int consumer, Accumulators<kConfig>& sums,
                               Exchange<kConfig>& exchange) {
   wait_barrier(&shared.control().begun, 0);
-  const bool skip = join_rows<kConfig>(args, shared, walk, consumer, sums, exchange);
+  const bool skip = join_strips<kConfig>(args, shared, walk, consumer, sums, exchange);
   if (walk.is_owner()) publish_columns<kConfig>(args, shared, consumer, skip, false);
 }
 

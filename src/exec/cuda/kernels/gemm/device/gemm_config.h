@@ -97,8 +97,17 @@ struct GemmConfig {
   HP_SHARED_CODE int slots() const { return stages / slot_stages(); }
   // Whether threads that multiply need more registers than the others.
   HP_SHARED_CODE bool deals_registers() const { return tile_m >= 32 && consumers() == kConsumers; }
+  // Eight rows of a consumer's columns, in f32, and how many of them other blocks may send it.
+  static constexpr int kStripBytes = kRowAlign * 64 * 4;
+  HP_SHARED_CODE int inbox_strips() const {
+    const int least = tile_n == 64 ? 7 : 4;
+    return tile_m / kRowAlign > least ? tile_m / kRowAlign : least;
+  }
   HP_SHARED_CODE int staged_bytes() const {
-    return few_rows ? staged_rows() * kStagedRowBytes : staged_boxes() * kBoxBytes;
+    if (!few_rows) return staged_boxes() * kBoxBytes;
+    const int rows = staged_rows() * kStagedRowBytes;
+    const int inbox = inbox_strips() * kStripBytes;
+    return rows > inbox ? rows : inbox;
   }
 
   // Barriers, then what needs 1,024 bytes of alignment, then how many rows panels of groups have.
