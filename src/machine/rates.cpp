@@ -174,6 +174,10 @@ const TransportRate* find_transport(const Machine& machine, std::string_view via
   return nullptr;
 }
 
+Picoseconds converted_store_delay(const Machine& machine) {
+  return machine.processor.sms > 1 ? from_microseconds(5) : Picoseconds{};
+}
+
 std::optional<Supplier> collective_samples_of(const Machine& machine, CollectiveKind kind,
                                               int level, std::int64_t ranks, Supplier by) {
   const std::string& name = machine.levels[static_cast<std::size_t>(level)].name;

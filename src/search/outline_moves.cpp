@@ -95,6 +95,9 @@ class MoveMaker {
       const double sent = share * (adds && whole_states ? of.state_bytes : of.bytes);
       OutlineMove timed = time_transfer(chain[i], sent, of.buffers.size());
       timed.written = true;
+      if (adds && !whole_states && way != Way::Bulk) {
+        timed.time += converted_store_delay(machine_).seconds();
+      }
       if (adds) {
         const double size = part(chain[i].part).size;
         const double touched = timed.move.rotates ? 3 * share : share * (1 + 1 / size);

@@ -235,10 +235,9 @@ Activity TaskCosts::transfer(TaskId id) const {
   } else if (raises && (by_engine || has_launch)) {
     activity.start += machine_.processor.kernel_start;
   }
-  // What a kernel converts and stores at another rank is there later than an engine's bytes would
-  // be: fitted to rings of four H200 and to sums of two.
-  constexpr Picoseconds kConvertedStores = from_microseconds(5);
-  if (by_kernel && converts(task) && from == cost.driver) activity.start += kConvertedStores;
+  if (by_kernel && converts(task) && from == cost.driver) {
+    activity.start += converted_store_delay(machine_);
+  }
   // A kernel that reads another rank's memory waits for what it asked for to come.
   if (has_launch && !by_engine && from != cost.driver) {
     activity.start += signal_delay(machine_, from, to);

@@ -131,7 +131,6 @@ template <GemmConfig kConfig>
 struct Strips {
   static constexpr int kAll = kConfig.tile_m / GemmConfig::kRowAlign;
   static constexpr int kStaged = kConfig.staged_rows() / GemmConfig::kRowAlign;
-  static constexpr int kQuadBytes = 128 * sizeof(float4);  // of a strip, of a consumer
 
   HP_DEVICE Strips(const FewRowsShared<kConfig>& shared, const Divisor& shares, int share)
       : all(shared.control().rows_end / GemmConfig::kRowAlign),
@@ -171,7 +170,7 @@ HP_DEVICE void add_quad(float* sums, int strip, const float4& quad) {
 template <GemmConfig kConfig>
 HP_DEVICE void send_strips(const Strips<kConfig>& strips, int share,
                            const Accumulators<kConfig>& sums, Exchange<kConfig>& exchange) {
-  constexpr int kBytes = Strips<kConfig>::kQuadBytes;
+  constexpr int kBytes = GemmConfig::kStripBytes;
   exchange.await_taken();
   exchange.expect((exchange.shares() - 1) * strips.count() * kBytes);
   int block = -1;
@@ -197,7 +196,7 @@ HP_DEVICE void send_strips(const Strips<kConfig>& strips, int share,
 template <GemmConfig kConfig>
 HP_DEVICE void add_shares(const Strips<kConfig>& strips, Accumulators<kConfig>& sums,
                           Exchange<kConfig>& exchange) {
-  constexpr int kBytes = Strips<kConfig>::kQuadBytes;
+  constexpr int kBytes = GemmConfig::kStripBytes;
   const char* from = exchange.inbox() + threadIdx.x % 128 * 16 - strips.begin * kBytes;
   exchange.await_sent();
 #pragma unroll 1
@@ -312,7 +311,7 @@ HP_DEVICE void stage_rows(const Strips<kConfig>& strips, char* staged,
 template <GemmConfig kConfig>
 struct Eights {
   static constexpr int kCount = kConfig.tile_m < 32 ? 1 : 2;
-  static constexpr int kOfStrip = 2 / kCount;  // times
+  static constexpr int kTimes = 2 / kCount;  // of a strip
 
   int time;
   // Of the strip.
@@ -327,7 +326,7 @@ struct Eights {
 template <GemmConfig kConfig, class Visit>
 HP_DEVICE void for_each_strip(const Strips<kConfig>& strips, int first, Visit visit) {
   constexpr int kWarps = 4;
-  constexpr int kTimes = Eights<kConfig>::kOfStrip;
+  constexpr int kTimes = Eights<kConfig>::kTimes;
   const int warp = __shfl_sync(0xffffffff, static_cast<int>(threadIdx.x) % 128 / 32, 0);
 #pragma unroll 1
   for (int at = warp; at < strips.kStaged * kTimes; at += kWarps) {
