@@ -54,12 +54,15 @@ Strips strips_of(const GemmSpec& spec, int stream_blocks) {
   return {.all = all, .each = device::ceil_div(all, stream_blocks)};
 }
 
-// Sending a tile's strips to the blocks of the stream, adding them up and storing rows of C.
+// Sending a tile's strips to the blocks of the stream, adding them up and storing rows of C. Where
+// there are most of them, those of both consumers stand in each other's way.
 double join_clocks(const GemmConfig& config, const Strips& strips, int stream_blocks) {
   const int staged = config.staged_rows() / GemmConfig::kRowAlign;
   const double stored = 172.0 * device::ceil_div(strips.each, staged) + 40.0 * strips.each;
   if (stream_blocks == 1) return stored;
-  return stored + 218.0 + 177.0 * strips.all + 119.0 * stream_blocks * strips.each;
+  const bool is_crowded = config.tile_m == 128 && config.consumers() == 2;
+  return stored + 218.0 + 177.0 * strips.all + 119.0 * stream_blocks * strips.each +
+         (is_crowded ? 50.0 * strips.all * (stream_blocks - 1) : 0.0);
 }
 
 // What the owner of a tile waits for besides: each look at memory for parts of other streams.
