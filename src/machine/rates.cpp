@@ -174,8 +174,10 @@ const TransportRate* find_transport(const Machine& machine, std::string_view via
   return nullptr;
 }
 
-Picoseconds converted_store_delay(const Machine& machine) {
-  return machine.processor.sms > 1 ? from_microseconds(5) : Picoseconds{};
+Picoseconds converted_store_delay(const Machine& machine, int level) {
+  const LevelKind kind = machine.levels[static_cast<std::size_t>(level)].kind;
+  const bool was_measured = machine.processor.sms > 1 && kind == LevelKind::Switch;
+  return was_measured ? from_microseconds(5) : Picoseconds{};
 }
 
 std::optional<Supplier> collective_samples_of(const Machine& machine, CollectiveKind kind,

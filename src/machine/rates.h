@@ -20,10 +20,10 @@ namespace harpe {
 // The line for a transport at a level, or null where the machine has none there.
 [[nodiscard]] const TransportRate* find_transport(const Machine& machine, std::string_view via,
                                                   int level);
-// How much later than copied bytes those are there that a kernel converts and stores at another
-// processor: fitted to rings of four H200 and to sums of two. Of a processor that computes one
-// thing at a time nothing.
-[[nodiscard]] Picoseconds converted_store_delay(const Machine& machine);
+// What a kernel converts and stores at another processor is there so much later than copied bytes.
+// Fitted to rings of four H200 and to sums of two, so it holds for processors with several
+// multiprocessors behind a switch; for others it is 0.
+[[nodiscard]] Picoseconds converted_store_delay(const Machine& machine, int level);
 
 // The line for a leaf: the most particular that there is, of the leaf and type, of the leaf, of the
 // type, of all; of these the supplier's own before anybody's, which is the leaf's own.

@@ -96,7 +96,8 @@ class MoveMaker {
       OutlineMove timed = time_transfer(chain[i], sent, of.buffers.size());
       timed.written = true;
       if (adds && !whole_states && way != Way::Bulk) {
-        timed.time += converted_store_delay(machine_).seconds();
+        const int level = level_of(machine_, candidate_, chain[i].part);
+        timed.time += converted_store_delay(machine_, level).seconds();
       }
       if (adds) {
         const double size = part(chain[i].part).size;

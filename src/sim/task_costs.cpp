@@ -236,7 +236,7 @@ Activity TaskCosts::transfer(TaskId id) const {
     activity.start += machine_.processor.kernel_start;
   }
   if (by_kernel && converts(task) && from == cost.driver) {
-    activity.start += converted_store_delay(machine_);
+    activity.start += converted_store_delay(machine_, level);
   }
   // A kernel that reads another rank's memory waits for what it asked for to come.
   if (has_launch && !by_engine && from != cost.driver) {
