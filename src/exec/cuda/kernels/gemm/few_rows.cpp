@@ -159,7 +159,9 @@ StreamEstimate estimate_streams(const GemmSpec& spec, const GemmConfig& config, 
     const int at_once = clusters_of(blocks, shares);
     if (!can_share_streams(spec, config, shares) || at_once == 0) continue;
     const int most = std::min(most_streams(spec, config, shares), at_once);
-    for (int streams = most; streams > most * 2 / 5; --streams) {
+    // On more than two fifths of the multiprocessors, where K is long enough.
+    const int few = std::max(most * 2 / 5, std::min(most - 1, blocks * 2 / 5 / shares));
+    for (int streams = most; streams > few; --streams) {
       const double clocks = stream_clocks(spec, config, streams, shares);
       if (clocks >= best.clocks) continue;
       best = {.streams = streams, .stream_blocks = shares, .clocks = clocks};

@@ -8,13 +8,13 @@
 #include "exec/cuda/kernels/gemm/device/gemm_store.cuh"
 
 // How sums of few rows that were cut along K are joined, as the threads that multiplied hold them.
-// Blocks that share a stream send theirs to each other's shared memory: each adds up some rows of
-// all of them. A stream that has a part of a tile leaves it in memory for the tile's owner, and no
-// flag beside it: each value is its own. Memory for parts holds kAbsent wherever nothing is, which
-// no sum is; the owner waits until all values are others, and puts kAbsent back for the next
-// launch. Who adds begins with what it has itself, and takes the others' in the order of K. Values
-// are exchanged at the scope of the GPU, each for itself, and nothing else hangs on their order.
-// The owner alone turns sums into rows of C.
+// Blocks that share a stream write their sums into each other's shared memory, and each adds up
+// some rows of all of them. A stream that has a part of a tile leaves it in memory for the tile's
+// owner, and no flag beside it: each value is its own. Memory for parts holds kAbsent wherever
+// nothing is, which no sum is; the owner waits until all values are others, and puts kAbsent back
+// for the next launch. Who adds begins with what it has itself, and takes the others' in the order
+// of K. Values are exchanged at the scope of the GPU, each for itself, and nothing else hangs on
+// their order. The owner alone turns sums into rows of C.
 namespace harpe::device {
 
 // What is needed of panels to store them, in shared memory from the start: arguments that are read

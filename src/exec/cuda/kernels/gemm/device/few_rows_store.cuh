@@ -103,7 +103,7 @@ HP_DEVICE void store_strips(const GemmArgs& args, const FewRowsShared<kConfig>& 
   if constexpr (kFirst < Strips<kConfig>::kAll) {
     if (strips.has_staged(kFirst)) {
       char* const staged = exchange.inbox();
-      exchange.sync();  // nobody reads any more what is there
+      exchange.sync();  // all threads have read what others sent
       stage_rows<kConfig, kFirst>(strips, staged, sums);
       exchange.sync();
       const int column = walk.tile() * kConfig.tile_n + consumer * 64;
