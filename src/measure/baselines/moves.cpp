@@ -29,11 +29,15 @@ Step step_of(std::shared_ptr<const cuda::Launches> launches) {
   };
 }
 
+Checked<Ok> add(const Member& member, const LaunchSpec& spec, cuda::Launches& launches) {
+  const cuda::LaunchTools tools = tools_of(member);
+  HP_REQUIRE_OK(spec->check(tools.multiprocessors));
+  return launches.add(tools, spec);
+}
+
 Checked<Ok> add_all(const Member& member, const cuda::LaunchSpecs& specs,
                     cuda::Launches& launches) {
-  for (const LaunchSpec& spec : specs) {
-    HP_REQUIRE_OK(launches.add(tools_of(member), spec));
-  }
+  for (const LaunchSpec& spec : specs) HP_REQUIRE_OK(add(member, spec, launches));
   return Ok{};
 }
 
@@ -41,7 +45,7 @@ Checked<Ok> add_all(const Member& member, const cuda::LaunchSpecs& specs,
 
 Checked<Step> launch_step(const Member& member, const LaunchSpec& spec) {
   const auto launches = std::make_shared<cuda::Launches>();
-  HP_REQUIRE_OK(launches->add(tools_of(member), spec));
+  HP_REQUIRE_OK(add(member, spec, *launches));
   return step_of(launches);
 }
 

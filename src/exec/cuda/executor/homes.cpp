@@ -34,7 +34,10 @@ Checked<Ok> run_moves(KernelLibrary& library, const std::string& buffer, const H
   const LaunchTools tools{.kernels = library, .multiprocessors = choice.multiprocessors};
   for (const actions::Assign& assign : home.assigns) {
     HP_TRY(const LaunchSpecs specs, plan_launches(choice, assign));
-    for (const LaunchSpec& spec : specs) HP_REQUIRE_OK(launches.add(tools, spec));
+    for (const LaunchSpec& spec : specs) {
+      HP_REQUIRE_OK(spec->check(tools.multiprocessors));
+      HP_REQUIRE_OK(launches.add(tools, spec));
+    }
   }
   const Result<Ok, CudaError> ordered = launches.enqueue(stream.handle());
   if (!ordered.ok()) return to_diag(ordered.error());

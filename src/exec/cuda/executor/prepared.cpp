@@ -195,7 +195,8 @@ class ProgramMaker {
     return lost && has(launch.does, *lost) && has(prepared_.pages[raise.signal].from, *lost);
   }
 
-  // With the variants of the launch plan, where so many multiprocessors are left to others.
+  // With the variants of the launch plan, where so many multiprocessors are left to others: in a
+  // traced execution more than the launch plan says, so that some blocks may come behind others.
   Checked<Launches> make_ready(const launch::Launch& launch, const LaunchSpecs& specs,
                                int reserved) {
     const Task& first = prepared_.plan.tasks[launch.does.front().index()];
@@ -208,7 +209,7 @@ class ProgramMaker {
         .sums = prepared_.queues[launch.queue].sums};
     Launches ready;
     for (std::size_t i = 0; i < specs.size(); ++i) {
-      HP_REQUIRE_OK(specs[i]->check(tools.multiprocessors));
+      HP_REQUIRE_OK(specs[i]->check(all - launch.reserved_sms));
       HP_REQUIRE_OK(check_variant(launch, launch.kernels[i], specs[i]));
       tools.variant = launch.kernels[i].variant;
       HP_REQUIRE_OK(ready.add(tools, specs[i]));

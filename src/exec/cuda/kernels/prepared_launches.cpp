@@ -9,7 +9,6 @@ bool Launches::meets_others() const {
 }
 
 Checked<Ok> Launches::add(const LaunchTools& tools, const LaunchSpec& spec) {
-  HP_REQUIRE_OK(spec->check(tools.multiprocessors));
   HP_TRY(std::unique_ptr<PreparedKernel> kernel, prepare(*spec, tools));
   kernels_.push_back(std::move(kernel));
   return Ok{};

@@ -11,7 +11,8 @@ namespace harpe::cuda {
 // captured. Enqueueing allocates nothing.
 class Launches {
  public:
-  // Errors: those of the launch's check, and of making it ready.
+  // Requires: the spec's check is ok for the multiprocessors that the launch plan leaves it.
+  // Errors: those of making it ready.
   [[nodiscard]] Checked<Ok> add(const LaunchTools& tools, const LaunchSpec& spec);
 
   // Orders all of it. Requires: the GPU is current for the calling thread.
