@@ -6,10 +6,10 @@ import sys
 import textwrap
 
 DEVICE = pathlib.Path(__file__).resolve().parent.parent / "src/exec/cuda/device"
-WIDEST_OF_FIRST = 128  # wider ones are in a file of their own
-WIDTHS_SHARED = [8, 16, 32, 64, 112, 128, 160, 192, 256]  # A in shared memory
+WIDEST_OF_FIRST = 112  # wider ones are in a file of their own
+WIDTHS_SHARED = [8, 16, 32, 64, 96, 112, 128, 160, 192, 256]  # A in shared memory
 WIDTHS_REGISTERS = [64, 128]  # A in registers: the second product of attention
-WIDTHS_TRANSPOSED = [8, 16, 32, 64, 128]  # A in shared memory, M-major: gradients, weights
+WIDTHS_TRANSPOSED = [8, 16, 32, 64, 96, 128]  # A in shared memory, M-major: gradients, weights
 
 HEAD = """\
 #pragma once
@@ -36,7 +36,7 @@ HEAD_WIDE = """\
 
 #include "exec/cuda/device/wgmma_instructions.cuh"
 
-// The tiles wider than 128 columns.
+// The tiles wider than 112 columns.
 namespace harpe::device {
 
 // clang-format off

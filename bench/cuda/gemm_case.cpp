@@ -69,9 +69,10 @@ void cut_at_random(Draw& draw, const device::GemmConfig& config, GemmCase& what,
                    int most_pieces) {
   if (config.few_rows) {
     constexpr std::int64_t kAlign = device::GemmConfig::kRowAlign;
-    most_panels = std::min(most_panels, static_cast<int>(config.tile_m / kAlign));
+    const int rows = config.tile_m * config.cluster;
+    most_panels = std::min(most_panels, static_cast<int>(rows / kAlign));
     // Each panel may be rounded up.
-    what.m = std::min(what.m, config.tile_m - (most_panels - 1) * (kAlign - 1));
+    what.m = std::min(what.m, rows - (most_panels - 1) * (kAlign - 1));
     what.name = name_case(what, config);
   }
   what.panels = random_cuts(draw, what.m, what.k, most_panels, config.groups ? 1 : most_pieces);
@@ -100,18 +101,19 @@ std::vector<device::GemmMap> maps_of(const device::GemmConfig& config) {
 }
 
 GemmCase random_case(Draw& draw, const device::GemmConfig& config, std::int64_t most) {
-  GemmCase random = {
-      .name = "",
-      .m = config.few_rows ? draw.between(1, config.tile_m) : random_size(draw, most),
-      .n = columns_for(config, random_size(draw, most)),
-      .k = depth_for(config, random_size(draw, 2 * most)),
-      .in = config.in,
-      .out = config.out,
-      .layout = config.layout,
-      .store = config.store,
-      .panels = {},
-      .maps = maps_of(config),
-      .groups = config.groups ? 1 : 0};
+  GemmCase random = {.name = "",
+                     .m = config.few_rows
+                              ? draw.between(1, std::int64_t{config.tile_m} * config.cluster)
+                              : random_size(draw, most),
+                     .n = columns_for(config, random_size(draw, most)),
+                     .k = depth_for(config, random_size(draw, 2 * most)),
+                     .in = config.in,
+                     .out = config.out,
+                     .layout = config.layout,
+                     .store = config.store,
+                     .panels = {},
+                     .maps = maps_of(config),
+                     .groups = config.groups ? 1 : 0};
   random.panels = uncut(random.m, random.k);
   random.name = name_case(random, config);
   return random;

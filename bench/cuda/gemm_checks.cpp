@@ -44,7 +44,8 @@ void check_edges(Bench& bench) {
   for (const GemmConfig& config : cuda::shipped_gemm_configs()) {
     for (const Size& size : {Size{1, 1, 1}, {1, 513, 72}, {257, 8, 65}, {300, 520, 8}}) {
       GemmCase what = random_case(draw, config, 64);
-      what.m = config.few_rows ? std::min<std::int64_t>(size.m, config.tile_m) : size.m;
+      what.m =
+          config.few_rows ? std::min<std::int64_t>(size.m, config.tile_m * config.cluster) : size.m;
       what.n = columns_for(config, size.n);
       what.k = depth_for(config, size.k);
       what.panels = uncut(what.m, what.k);

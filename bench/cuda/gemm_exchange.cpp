@@ -204,7 +204,7 @@ std::vector<device::GemmConfig> variants_for(const SumOfRanks& sum) {
 // Any shape that few rows may have, by any of its variants.
 void check_exchange(Bench& bench, Draw& draw, int ranks) {
   const GemmCase what =
-      exchange_case(draw.between(1, 128), 8 * draw.between(1, 320), 8 * draw.between(8, 260));
+      exchange_case(draw.between(1, 256), 8 * draw.between(1, 320), 8 * draw.between(8, 260));
   const bool is_in_data = draw.coin();
   const std::string name =
       fmt::format("{} on {} ranks{}", what.name, ranks, is_in_data ? ", in data" : "");
@@ -269,7 +269,7 @@ void exchange_sums(Bench& bench) {
     check_exchange(bench, draw, static_cast<int>(draw.between(2, 8)));
   }
   for (const int ranks : {2, 4, 8}) {
-    for (const std::int64_t m : {1, 8, 32, 64, 128}) {
+    for (const std::int64_t m : {1, 8, 32, 64, 128, 192, 256}) {
       time_exchange(bench, exchange_case(m, 8192, 8192 / ranks), ranks);
     }
   }

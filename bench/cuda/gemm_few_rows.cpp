@@ -193,8 +193,8 @@ std::vector<cuda::GemmChoice> candidates(Bench& bench, const cuda::GemmSpec& spe
     const auto tiles = static_cast<int>((spec.n + config.tile_n - 1) / config.tile_n);
     for (int blocks = 1; blocks <= device::kMostStreamBlocks; ++blocks) {
       if (!cuda::can_share_streams(spec, config, blocks)) continue;
-      const int most =
-          std::min(cuda::clusters_of(processors, blocks), cuda::most_streams(spec, config, blocks));
+      const int most = std::min(cuda::clusters_of(processors, blocks * config.cluster),
+                                cuda::most_streams(spec, config, blocks));
       for (const int streams : numbers_of_streams(tiles, most)) {
         if (streams < 1 || (streams == choice.parts && blocks == choice.stream_blocks)) continue;
         all.push_back(choice);

@@ -75,7 +75,7 @@ class GemmSubject final : public Subject {
       cuda::GemmChoice choice = cuda::cut_gemm(spec, config, cut_for);
       if (config.few_rows) {
         choice.stream_blocks = stream_blocks;
-        const int streams = std::max(1, cut_for / stream_blocks);
+        const int streams = std::max(1, cut_for / cluster_of(choice));
         choice.parts = std::min(streams, cuda::most_streams(spec, config, stream_blocks));
       }
       runners_.emplace_back(gpu, spec, choice);

@@ -296,6 +296,15 @@ Activity TaskCosts::fused_copy(TaskId id) const {
   Activity activity = transfer(id);
   const bool stores = launches_.by(id) == DoneBy::FusedStore;
   if (stores) activity.start = {};
+  // What a kernel of few rows rounds and stores, and raises a signal for, is no sooner there.
+  if (stores && launches_.is_streamed(id) && !launches_.is_in_data(id)) {
+    const RankId to = rank_of(plan_.tasks[id.index()].writes.front());
+    const RankId from = rank_of(plan_.tasks[id.index()].reads.front());
+    if (from != to) {
+      activity.start =
+          converted_store_delay(machine_, level_between(machine_, from.value, to.value));
+    }
+  }
   const std::int64_t blocks = launches_.copy_blocks(id);
   std::erase_if(activity.uses, [&](Use& use) {
     if (map_.list[static_cast<std::size_t>(use.resource)].kind != ResourceKind::Sm) return false;

@@ -110,7 +110,12 @@ void TaskCosts::measure(Group& group) {
   const double waves = ideal_.tile_edges ? 1
                                          : leaf_waves(machine_, leaf, dtype, work.shape,
                                                       sms_of(plan_.tasks[first.index()]));
-  const std::vector<double> shares = shares_of(parts, waves);
+  std::vector<double> shares = shares_of(parts, waves);
+  if (sends && launches_.is_streamed(first)) {
+    // All sums are made at the end, so that none leaves before.
+    std::ranges::fill(shares, 0.0);
+    shares.front() = 1.0;
+  }
   for (std::size_t i = 0; i < parts.size(); ++i) shares_[group.tasks[i].index()] = shares[i];
   measure_alone(group, parts);
   if (is_slow) slow_down(group, tickets->reads());

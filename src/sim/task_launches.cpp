@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "plan/refs.h"
+#include "sim/tickets.h"
 
 namespace harpe {
 namespace {
@@ -77,6 +78,18 @@ void TaskLaunches::note(const launch::Launch& launch, std::size_t at) {
       by = DoneBy::Kernel;
     }
   }
+}
+
+bool TaskLaunches::is_streamed(TaskId task) const {
+  const launch::Launch* const launch = of(task);
+  return launch != nullptr && !launch->kernels.empty() &&
+         harpe::is_streamed(launch->kernels.front().variant);
+}
+
+bool TaskLaunches::is_in_data(TaskId store) const {
+  return std::ranges::any_of(launches_.signals, [&](const launch::Signal& signal) {
+    return signal.is_in_data && std::ranges::find(signal.from, store) != signal.from.end();
+  });
 }
 
 void TaskLaunches::send_first(const launch::Launch& launch, std::size_t at) {

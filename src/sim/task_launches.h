@@ -46,6 +46,10 @@ class TaskLaunches {
   [[nodiscard]] std::vector<TaskId> makers(TaskId store) const;
   // How many kernels its launch has; 1 where that is not known.
   [[nodiscard]] std::int64_t kernels(TaskId task) const;
+  // Whether its launch is a kernel of few rows, which makes all its sums at the end.
+  [[nodiscard]] bool is_streamed(TaskId task) const;
+  // Of a FusedStore: whether what it stores says by itself that it is there.
+  [[nodiscard]] bool is_in_data(TaskId store) const;
   // Whether a copy engine alone does the task. Requires: launches.
   [[nodiscard]] bool is_by_engine(TaskId task) const;
   // Whether NCCL does the task's collective. False where launches are not known.

@@ -69,6 +69,11 @@ Activity TaskCosts::added_at_home(const Task& finalise) const {
   Activity activity;
   activity.work =
       std::max(Picoseconds(1), leaf_bound(machine_, print(Leaf::Matmul), dtype, flops, bytes));
+  // Threads of the kernel of few rows look at what they add one behind the other (docs/kernels.md).
+  constexpr double kStreamedAdds = 0.55e12;  // bytes a second
+  if (launches_.is_streamed(TaskId(&finalise - plan_.tasks.data()))) {
+    activity.work = std::max(activity.work, from_seconds(bytes / kStreamedAdds));
+  }
   add_use(activity, find_resource(map_, ResourceKind::Sm, rank_of(finalise)),
           static_cast<double>(machine_.processor.sms));
   if (bytes > 0) {

@@ -150,12 +150,39 @@ TEST(FewRows, of_more_than_32_in_one_panel_are_what_the_estimates_say) {
   EXPECT_TRUE(takes_few_rows(product({128}, 5120, 12800)));
   EXPECT_FALSE(takes_few_rows(product({128}, 5120, 3200)));
   EXPECT_FALSE(takes_few_rows(product({128}, 6144, 2560)));
-  EXPECT_FALSE(takes_few_rows(product({129}, 8192, 14336)));
+  EXPECT_FALSE(takes_few_rows(product({257}, 8192, 14336)));
 }
 
-TEST(FewRows, are_up_to_128_of_several_panels_each_rounded_up_to_eight) {
+// Pairs of blocks have more than 128 rows between them.
+TEST(FewRows, of_more_than_128_are_of_pairs_of_blocks) {
+  for (const std::int64_t rows : {129, 192, 193, 256}) {
+    const GemmChoice choice = choose_gemm(product({rows}, 5120, 8192), kMultiprocessors);
+    ASSERT_TRUE(choice.config.few_rows) << rows;
+    EXPECT_EQ(choice.config.cluster, 2);
+    EXPECT_EQ(choice.config.tile_m, rows <= 192 ? 96 : 128);
+    EXPECT_LE(choice.parts * cluster_of(choice), kMultiprocessors);
+    const std::string text = print(choice);
+    EXPECT_NE(text.find(" cluster 2 streams "), std::string::npos) << text;
+    const auto found = find_gemm_choice(product({rows}, 5120, 8192), text);
+    ASSERT_TRUE(found);
+    EXPECT_EQ(print(*found), text);
+  }
+  const GemmChoice one = choose_gemm(product({128}, 5120, 8192), kMultiprocessors);
+  EXPECT_EQ(one.config.cluster, 1);
+}
+
+TEST(FewRows, are_shared_out_evenly_by_a_pair) {
+  const device::GemmConfig pair{.tile_m = 96, .tile_n = 128, .cluster = 2, .few_rows = true};
+  EXPECT_EQ(rows_each(product({192}, 1024, 1024), pair), 96);
+  EXPECT_EQ(rows_each(product({65, 65}, 1024, 1024), pair), 72);
+  EXPECT_EQ(rows_each(product({136}, 1024, 1024), pair), 72);
+  EXPECT_EQ(rows_each(product({1}, 1024, 1024), pair), 8);
+}
+
+TEST(FewRows, are_up_to_256_of_several_panels_each_rounded_up_to_eight) {
   EXPECT_TRUE(takes_few_rows(product({64, 64}, 8192, 8192)));
-  EXPECT_FALSE(takes_few_rows(product({64, 65}, 8192, 8192)));
+  EXPECT_TRUE(takes_few_rows(product({128, 128}, 8192, 8192)));
+  EXPECT_FALSE(takes_few_rows(product({128, 129}, 8192, 8192)));
   EXPECT_TRUE(takes_few_rows(product(std::vector<std::int64_t>(16, 1), 8192, 8192)));
   EXPECT_FALSE(takes_few_rows(product(std::vector<std::int64_t>(17, 1), 8192, 8192)));
 }
@@ -264,12 +291,13 @@ TEST(FewRows, streams_of_several_blocks_are_printed_and_found_again) {
 // What the other blocks of a stream send must fit into a consumer's inbox.
 TEST(FewRows, streams_have_as_many_blocks_as_an_inbox_holds) {
   const GemmSpec spec = product({60}, 8192, 4096);
-  for (const device::GemmConfig& config : gemm_configs(spec)) {
+  for (const device::GemmConfig& config : gemm_tiles()) {
     if (!config.few_rows) continue;
     for (int blocks = 1; blocks <= device::kMostStreamBlocks; ++blocks) {
       const int each = (config.tile_m / 8 + blocks - 1) / blocks;
       const int sent = (blocks - 1) * each * 8 * 64 * 4;  // f32
       EXPECT_TRUE(!can_share_streams(spec, config, blocks) || sent <= config.staged_bytes());
+      EXPECT_TRUE(!can_share_streams(spec, config, blocks) || blocks * config.cluster <= 8);
     }
     EXPECT_FALSE(can_share_streams(spec, config, 0));
     EXPECT_FALSE(can_share_streams(spec, config, device::kMostStreamBlocks + 1));
@@ -282,11 +310,12 @@ TEST(FewRows, streams_of_several_blocks_run_at_once) {
     for (const std::int64_t rows : {1, 16, 64, 128, 256}) {
       const GemmChoice choice = choose_gemm(product({rows}, n, 8192), kMultiprocessors);
       if (!choice.config.few_rows) continue;
-      EXPECT_LE(choice.parts * choice.stream_blocks, kMultiprocessors);
-      if (choice.stream_blocks > 2) {
-        EXPECT_LE(choice.parts * choice.stream_blocks, kMultiprocessors * 7 / 8);
+      const int blocks = choice.parts * cluster_of(choice);
+      EXPECT_LE(blocks, kMultiprocessors);
+      if (cluster_of(choice) > 2) {
+        EXPECT_LE(blocks, kMultiprocessors * 7 / 8);
       }
-      EXPECT_LE(choice.parts, clusters_of(kMultiprocessors, choice.stream_blocks));
+      EXPECT_LE(choice.parts, clusters_of(kMultiprocessors, cluster_of(choice)));
     }
   }
 }
@@ -298,6 +327,9 @@ TEST(FewRows, a_counter_grows_once_for_every_64_columns_and_block) {
   EXPECT_EQ(arrivals({.rows = 9}, 8192, {.config = wide}), 128U);
   EXPECT_EQ(arrivals({.rows = 9}, 72, {.config = wide}), 2U);
   EXPECT_EQ(arrivals({.rows = 9}, 8192, {.config = wide, .stream_blocks = 4}), 512U);
+  const device::GemmConfig pair{.tile_m = 128, .tile_n = 128, .cluster = 2, .few_rows = true};
+  EXPECT_EQ(arrivals({.rows = 200}, 8192, {.config = pair}), 256U);
+  EXPECT_EQ(arrivals({.rows = 200}, 8192, {.config = pair, .stream_blocks = 2}), 512U);
 }
 
 }  // namespace few_rows_test

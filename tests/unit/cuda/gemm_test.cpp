@@ -244,13 +244,13 @@ GemmSpec exchanged(std::int64_t m) {
 
 TEST(GemmChoice, panels_of_the_same_rows_are_of_the_kernel_for_few_rows) {
   for (const auto layout : {device::GemmLayout::NMajor, device::GemmLayout::KMajor}) {
-    for (const std::int64_t rows : {1, 8, 100, 128}) {
+    for (const std::int64_t rows : {1, 8, 100, 128, 129, 256}) {
       GemmSpec spec = exchanged(rows);
       spec.layout = layout;
       ASSERT_TRUE(check(spec, kMultiprocessors).ok()) << rows;
       const device::GemmConfig config = choose_gemm(spec, kMultiprocessors).config;
       EXPECT_TRUE(config.few_rows) << rows;
-      EXPECT_LT(config.tile_m, 2 * rows + 8) << "their rows are in the tile once";
+      EXPECT_LT(config.tile_m * config.cluster, 2 * rows + 8) << "their rows are in the tile once";
     }
   }
   EXPECT_EQ(row_panels(exchanged(8)), 1);
@@ -321,7 +321,7 @@ TEST(GemmChoice, sums_of_many_rows_are_stored_at_several_ranks) {
 // Stores to a peer take their time: one consumer multiplies meanwhile.
 TEST(GemmChoice, panels_that_leave_are_stored_beside_products) {
   bool is_otherwise = false;
-  for (const std::int64_t rows : {256, 512, 1024, 2048}) {
+  for (const std::int64_t rows : {264, 512, 1024, 2048}) {
     GemmSpec spec = product(rows, 1280, 8192);
     is_otherwise = is_otherwise || !choose_gemm(spec, kMultiprocessors).config.ping_pong;
     spec.panels[0].fused_store = 0;

@@ -40,6 +40,17 @@ HP_DEVICE void load_tile_multicast(void* to, const TensorMap* map, Barrier* barr
       : "memory");
 }
 
+HP_DEVICE void load_tile_once_multicast(void* to, const TensorMap* map, Barrier* barrier, int x,
+                                        int y, std::uint16_t blocks) {
+  constexpr std::uint64_t kEvictFirst = 0x12F0000000000000;
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
+      ".multicast::cluster.L2::cache_hint [%0], [%1, {%4, %5}], [%2], %3, %6;" ::"r"(
+          shared_address(to)),
+      "l"(map), "r"(shared_address(barrier)), "h"(blocks), "r"(x), "r"(y), "l"(kEvictFirst)
+      : "memory");
+}
+
 HP_DEVICE void load_tile(void* to, const TensorMap* map, Barrier* barrier, int x, int y, int z,
                          int w) {
   asm volatile(

@@ -43,14 +43,14 @@ int looks_at(int parts, int at_once) {
   return parts / at_once + std::popcount(static_cast<unsigned>(parts % at_once));
 }
 
-// What the blocks of a stream join of a tile: strips of eight rows.
+// What the blocks of a stream that have the same rows join of a tile: strips of eight rows.
 struct Strips {
   int all;
   int each;  // of a block, at most
 };
 
-Strips strips_of(const GemmSpec& spec, int stream_blocks) {
-  const int all = static_cast<int>(rows_in_tile(spec)) / GemmConfig::kRowAlign;
+Strips strips_of(const GemmSpec& spec, const GemmConfig& config, int stream_blocks) {
+  const int all = static_cast<int>(rows_each(spec, config)) / GemmConfig::kRowAlign;
   return {.all = all, .each = device::ceil_div(all, stream_blocks)};
 }
 
@@ -65,12 +65,14 @@ double join_clocks(const GemmConfig& config, const Strips& strips, int stream_bl
          (is_crowded ? 50.0 * strips.all * (stream_blocks - 1) : 0.0);
 }
 
-// What the owner of a tile waits for besides: each look at memory for parts of other streams.
-double owner_clocks(const GemmConfig& config, const Strips& strips, int parts) {
+// What the owner of a tile waits for besides: each look at memory for parts of other streams. Where
+// tiles are cut alike, `is_even`, all streams of one end together.
+double owner_clocks(const GemmConfig& config, const Strips& strips, int parts, bool is_even) {
   if (parts == 1) return 0.0;
+  const double late = is_even && config.cluster > 1 ? 900.0 : 0.0;
   const int looks = looks_at(parts - 1, device::parts_at_once(config.tile_m));
   const double bytes = 4.0 * (parts - 1) * strips.each * GemmConfig::kRowAlign * config.tile_n;
-  return 196.0 + 529.0 * looks + bytes / 9.4;
+  return 196.0 + 529.0 * looks + bytes / 9.4 + late;
 }
 
 // One warpgroup multiplies a tile of 64 columns, and where its share of K is short, weights that
@@ -87,28 +89,31 @@ double panels_clocks(int panels) {
 }
 
 // Clocks of an H200, fitted to measurements (docs/kernels.md). One block gets 50 bytes of A and B a
-// clock. A part of the weights comes while the kernel before ends, as many stages as there are.
-// Joins of all tiles but the last hold up a part of the stream.
+// clock; of B a pair's block loads half, and what the other one loads takes 0.7 of that. A part of
+// the weights comes while the kernel before ends, as many stages as there are. Joins of all tiles
+// but the last hold up a part of the stream.
 double stream_clocks(const GemmSpec& spec, const GemmConfig& config, int streams,
                      int stream_blocks) {
-  constexpr double kStart = 3900;  // beside that of the other kernel (gemm.cpp)
+  // Beside that of the other kernel (gemm.cpp); blocks of a pair meet before they load.
+  const double start = config.cluster == 1 ? 3900.0 : 4400.0;
   const auto tiles = static_cast<int>(tiles_of(spec, config));
   const auto blocks = static_cast<int>(tile_blocks(spec));
-  const int all = streams * stream_blocks;
+  const int all = streams * stream_blocks;  // blocks or pairs, which read other weights each
   const int share = device::ceil_div(tiles * blocks, streams);
   const double longest = device::ceil_div(share, stream_blocks);
-  const auto a_bytes = static_cast<double>(rows_in_tile(spec) * GemmConfig::kTileK * 2);
+  const auto a_bytes = static_cast<double>(rows_each(spec, config) * GemmConfig::kTileK * 2);
+  const double block_bytes = a_bytes + config.b_bytes() * (config.cluster == 1 ? 1.0 : 0.85);
   const double ahead =
       std::min<double>(config.stages, longest) * all * config.b_bytes() / kMostFromMemory;
   const double joined = static_cast<double>(share) / blocks + (share % blocks == 0 ? 0 : 1);
-  const Strips strips = strips_of(spec, stream_blocks);
-  return kStart - 0.23 * ahead + narrow_clocks(config, tiles, longest) +
-         std::max({longest * all * config.b_bytes() / streamed_from_memory(all),
-                   longest * all * (a_bytes + config.b_bytes()) / kStreamedThroughCache,
-                   longest * (a_bytes + config.b_bytes()) / 50.0,
-                   longest * panels_clocks(row_panels(spec))}) +
+  const Strips strips = strips_of(spec, config, stream_blocks);
+  return start - 0.23 * ahead + narrow_clocks(config, tiles, longest) +
+         std::max(
+             {longest * all * config.b_bytes() / streamed_from_memory(all * config.cluster),
+              longest * all * (config.cluster * a_bytes + config.b_bytes()) / kStreamedThroughCache,
+              longest * block_bytes / 50.0, longest * panels_clocks(row_panels(spec))}) +
          join_clocks(config, strips, stream_blocks) * (1 + 0.53 * std::max(0.0, joined - 1)) +
-         owner_clocks(config, strips, parts_of(tiles, blocks, streams));
+         owner_clocks(config, strips, parts_of(tiles, blocks, streams), streams % tiles == 0);
 }
 
 }  // namespace
@@ -131,36 +136,50 @@ std::int64_t rows_in_tile(const GemmSpec& spec) {
   return rows;
 }
 
+std::int64_t rows_each(const GemmSpec& spec, const GemmConfig& config) {
+  const std::int64_t strips = rows_in_tile(spec) / GemmConfig::kRowAlign;
+  return (strips + config.cluster - 1) / config.cluster * GemmConfig::kRowAlign;
+}
+
+int cluster_of(const GemmChoice& choice) { return choice.stream_blocks * choice.config.cluster; }
+
 bool suits_few_rows(const GemmSpec& spec, const GemmConfig& config) {
   const std::int64_t rows = rows_in_tile(spec);
-  const bool fits = rows <= config.tile_m && (rows > config.tile_m / 2 || config.tile_m == 8);
+  constexpr std::int64_t kMostOfOneBlock = 128;  // up to here no pair of blocks was faster
+  const std::int64_t most = std::int64_t{config.tile_m} * config.cluster;
+  const bool fits = rows <= most && (rows > most / 2 || config.tile_m == 8) &&
+                    (config.cluster == 1 || rows > kMostOfOneBlock);
   return fits && !has_groups(spec) && !spec.add && spec.panels.size() <= device::kMostRowPanels &&
          std::ranges::all_of(spec.panels, is_in_order) &&
          tiles_of(spec, config) * tile_blocks(spec) <= device::kMostStreamedBlocks;
 }
 
 bool can_share_streams(const GemmSpec& spec, const GemmConfig& config, int stream_blocks) {
-  if (stream_blocks < 1 || stream_blocks > device::kMostStreamBlocks) return false;
+  const int cluster = stream_blocks * config.cluster;
+  if (stream_blocks < 1 || cluster > device::kMostStreamBlocks) return false;
   const int strips = config.tile_m / GemmConfig::kRowAlign;
   const int sent = (stream_blocks - 1) * device::ceil_div(strips, stream_blocks);
-  return sent <= config.inbox_strips() && spec.copy_blocks % stream_blocks == 0;
+  return sent <= config.inbox_strips() && spec.copy_blocks % cluster == 0;
 }
 
 int most_streams(const GemmSpec& spec, const GemmConfig& config, int stream_blocks) {
   constexpr std::int64_t kLeastBlocks = 4;  // of K, of a block
   const std::int64_t blocks = tiles_of(spec, config) * tile_blocks(spec);
-  return static_cast<int>(std::clamp<std::int64_t>(blocks / (kLeastBlocks * stream_blocks), 1,
-                                                   device::kMostStreams / stream_blocks));
+  return static_cast<int>(
+      std::clamp<std::int64_t>(blocks / (kLeastBlocks * stream_blocks), 1,
+                               device::kMostStreams / (stream_blocks * config.cluster)));
 }
 
 StreamEstimate estimate_streams(const GemmSpec& spec, const GemmConfig& config, int blocks) {
   StreamEstimate best{.clocks = std::numeric_limits<double>::infinity()};
   for (int shares = 1; shares <= device::kMostStreamBlocks; ++shares) {
-    const int at_once = clusters_of(blocks, shares);
-    if (!can_share_streams(spec, config, shares) || at_once == 0) continue;
+    if (!can_share_streams(spec, config, shares)) continue;
+    const int at_once = clusters_of(blocks, shares * config.cluster);
+    if (at_once == 0) continue;
     const int most = std::min(most_streams(spec, config, shares), at_once);
     // On more than two fifths of the multiprocessors, where K is long enough.
-    const int few = std::max(most * 2 / 5, std::min(most - 1, blocks * 2 / 5 / shares));
+    const int few =
+        std::max(most * 2 / 5, std::min(most - 1, blocks * 2 / 5 / (shares * config.cluster)));
     for (int streams = most; streams > few; --streams) {
       const double clocks = stream_clocks(spec, config, streams, shares);
       if (clocks >= best.clocks) continue;

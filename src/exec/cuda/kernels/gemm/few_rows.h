@@ -9,16 +9,22 @@ namespace harpe::cuda {
 // Rows of the one tile: those of all panels, each rounded up to 8.
 [[nodiscard]] std::int64_t rows_in_tile(const GemmSpec& spec);
 
+// Of these the rows that a block has, of pairs the first one; the other has no more.
+[[nodiscard]] std::int64_t rows_each(const GemmSpec& spec, const device::GemmConfig& config);
+
+// Blocks of a stream, which are a cluster.
+[[nodiscard]] int cluster_of(const GemmChoice& choice);
+
 // Whether a variant with such a tile does the spec, whatever its types: no tile of fewer rows does,
 // pieces are in the order of K, and C is not added to.
 [[nodiscard]] bool suits_few_rows(const GemmSpec& spec, const device::GemmConfig& config);
 
-// Into how many streams of so many blocks B may be cut at most.
+// Into how many streams of so many blocks, or pairs, B may be cut at most.
 [[nodiscard]] int most_streams(const GemmSpec& spec, const device::GemmConfig& config,
                                int stream_blocks);
 
-// Whether streams may have so many blocks: an inbox holds what the others send, and clusters of
-// these divide the blocks that copy.
+// Whether streams may have so many blocks, or pairs: an inbox holds what the others send, and
+// clusters of these divide the blocks that copy.
 [[nodiscard]] bool can_share_streams(const GemmSpec& spec, const device::GemmConfig& config,
                                      int stream_blocks);
 

@@ -156,7 +156,7 @@ Estimate estimate(const GemmSpec& spec, const GemmConfig& config, int blocks) {
   const std::int64_t clusters = (blocks - spec.copy_blocks) / config.cluster;
   HP_CHECK(clusters > 0, "check() was not asked");
   if (config.few_rows) {
-    const StreamEstimate found = estimate_streams(spec, config, static_cast<int>(clusters));
+    const StreamEstimate found = estimate_streams(spec, config, blocks - spec.copy_blocks);
     GemmChoice choice = whole_gemm(spec, config);
     choice.parts = found.streams;
     choice.stream_blocks = found.stream_blocks;
@@ -435,8 +435,8 @@ std::uint32_t arrivals(const GemmPanelSpec& panel, std::int64_t n, const GemmCho
   const GemmConfig& config = choice.config;
   const std::int64_t rows = config.few_rows ? 1 : (panel.rows + config.tile_m - 1) / config.tile_m;
   const std::int64_t columns = (n + config.tile_n - 1) / config.tile_n;
-  return static_cast<std::uint32_t>(rows * columns * config.arrivals_per_tile() *
-                                    choice.stream_blocks);
+  const std::int64_t blocks = config.few_rows ? cluster_of(choice) : 1;
+  return static_cast<std::uint32_t>(rows * columns * config.arrivals_per_tile() * blocks);
 }
 
 }  // namespace harpe::cuda

@@ -114,13 +114,13 @@ struct GemmSpec {
 [[nodiscard]] bool stores_in_bulk(const GemmSpec& spec);
 
 // What runs for a spec: the variant, and how its last tiles are cut, or, of few rows, into how many
-// streams B is, and by how many blocks each is read.
+// streams B is, and how many blocks, or pairs of blocks, share each.
 struct GemmChoice {
   device::GemmConfig config;
   int full_tiles = 0;
   int parts = 1;
   int group = 8;
-  int stream_blocks = 1;  // a cluster
+  int stream_blocks = 1;
 };
 
 [[nodiscard]] bool has_addends(const GemmSpec& spec);

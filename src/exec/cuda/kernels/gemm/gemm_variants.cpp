@@ -17,11 +17,11 @@ using device::GemmMap;
 using device::GemmStore;
 
 // docs/kernels.md has what each was measured at.
-constexpr GemmConfig few_rows(int rows, int columns, int stages) {
+constexpr GemmConfig few_rows(int rows, int columns, int stages, int cluster = 1) {
   return {.tile_m = rows,
           .tile_n = columns,
           .stages = stages,
-          .cluster = 1,
+          .cluster = cluster,
           .cuts = true,
           .copies = true,
           .few_rows = true};
@@ -71,6 +71,8 @@ constexpr std::array kTiles = {
     few_rows(64, 128, 8),
     few_rows(128, 64, 8),
     few_rows(128, 128, 5),
+    few_rows(96, 128, 6, 2),
+    few_rows(128, 128, 5, 2),
 };
 
 using Maps = std::array<GemmMap, GemmConfig::kMostMaps>;

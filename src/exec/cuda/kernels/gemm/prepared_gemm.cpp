@@ -7,6 +7,7 @@
 
 #include "exec/cuda/kernels/gemm/device/few_rows_order.h"
 #include "exec/cuda/kernels/gemm/device/gemm_order.h"
+#include "exec/cuda/kernels/gemm/few_rows.h"
 #include "exec/cuda/kernels/gemm/gemm_variants.h"
 #include "exec/cuda/runtime/tensor_map.h"
 #include "support/check.h"
@@ -23,8 +24,9 @@ using device::GemmPiece;
 struct Tables {
   std::vector<GemmPanel> panels;
   std::vector<GemmPiece> pieces;
-  int waits = 0;         // pieces with a flag
-  int addend_flags = 0;  // of them addends that are not in data
+  std::int64_t rows = 0;  // of the tile of few rows, of the panels so far
+  int waits = 0;          // pieces with a flag
+  int addend_flags = 0;   // of them addends that are not in data
 };
 
 // Rows of A that are loaded at once.
@@ -37,6 +39,26 @@ int rows_of_box(std::int64_t rows, const GemmConfig& config) {
 int rows_of_rest(std::int64_t rows, const GemmConfig& config) {
   const std::int64_t rest = rows % config.tile_m;
   return rows_of_box(rest == 0 ? rows : rest, config);
+}
+
+// What the two maps of a panel's pieces load.
+struct BoxRows {
+  int map;
+  int rest;
+};
+
+// Of few rows the panel begins at row `begin` of the tile, of which the first block of a pair has
+// `each`. A map that the block does not use has some rows too.
+BoxRows boxes_of(std::int64_t rows, const GemmConfig& config, std::int64_t begin,
+                 std::int64_t each) {
+  if (!config.few_rows || config.cluster == 1) {
+    return {.map = rows_of_box(rows, config), .rest = rows_of_rest(rows, config)};
+  }
+  constexpr std::int64_t kLeast = GemmConfig::kRowAlign;
+  const std::int64_t all = device::box_rows(static_cast<int>(rows));
+  const std::int64_t first = std::clamp<std::int64_t>(each - begin, 0, all);
+  return {.map = static_cast<int>(std::max(first, kLeast)),
+          .rest = static_cast<int>(std::max(all - first, kLeast))};
 }
 
 Checked<device::TensorMap> map_a(const DriverApi& driver, const GemmSpec& spec,
@@ -90,17 +112,17 @@ Checked<Ok> add_panel(const DriverApi& driver, const GemmSpec& spec, const GemmP
                                         .box = {config.store_columns(),
                                                 config.groups ? config.chunk_rows() : 64}}));
   }
+  const BoxRows boxes = boxes_of(from.rows, config, tables.rows, rows_each(spec, config));
+  if (from.rows_of < 0) tables.rows += device::box_rows(panel.rows);
   for (const GemmPieceSpec& piece : from.pieces) {
     GemmPiece to{};
-    const int box_rows = rows_of_box(from.rows, config);
-    const int rest_rows = rows_of_rest(from.rows, config);
-    HP_TRY(to.map, map_a(driver, spec, piece, from.rows, box_rows));
-    HP_TRY(to.rest, map_a(driver, spec, piece, from.rows, rest_rows));
+    HP_TRY(to.map, map_a(driver, spec, piece, from.rows, boxes.map));
+    HP_TRY(to.rest, map_a(driver, spec, piece, from.rows, boxes.rest));
     to.ready = piece.ready;
     to.k_begin = static_cast<std::int32_t>(piece.k_begin);
     to.k_count = static_cast<std::int32_t>(piece.k_count);
-    to.a_bytes = box_rows * GemmConfig::kTileK * 2;
-    to.rest_bytes = rest_rows * GemmConfig::kTileK * 2;
+    to.a_bytes = boxes.map * GemmConfig::kTileK * 2;
+    to.rest_bytes = boxes.rest * GemmConfig::kTileK * 2;
     panel.k_blocks += device::ceil_div(to.k_count, GemmConfig::kTileK);
     if (to.ready.flag != nullptr) ++tables.waits;
     tables.pieces.push_back(to);
@@ -291,6 +313,7 @@ Checked<PreparedGemm> PreparedGemm::make(KernelLibrary& library, const GemmSpec&
   args.parts = device::divisor(choice.parts);
   args.tile_blocks = device::divisor(tables.panels.front().k_blocks);
   args.stream_blocks = device::divisor(choice.stream_blocks);
+  args.rows_each = static_cast<std::int32_t>(rows_each(spec, config));
   args.group = device::divisor(choice.group);
   args.band = device::divisor(choice.group * args.n_tiles);
   args.b_is_fixed = spec.b_is_fixed ? 1 : 0;
@@ -303,9 +326,9 @@ Checked<PreparedGemm> PreparedGemm::make(KernelLibrary& library, const GemmSpec&
   HP_REQUIRE_OK(place_copies(device, spec, args, gemm.memory_));
   const int units = config.few_rows ? choice.parts
                                     : device::unit_count(args.tiles, args.full_tiles, choice.parts);
-  // Each stream is a block, whether all run at once or not.
+  // Each stream is a cluster, whether all run at once or not.
   const int clusters = config.few_rows ? units : (at_once - spec.copy_blocks) / config.cluster;
-  const int cluster = config.few_rows ? choice.stream_blocks : config.cluster;
+  const int cluster = config.few_rows ? cluster_of(choice) : config.cluster;
   const int grid = std::min(units, clusters) * cluster + spec.copy_blocks;
   HP_REQUIRE_OK(place_bounds(device, spec, config, grid, args, gemm.memory_));
   gemm.shape_ = {.grid = {static_cast<std::uint32_t>(grid), 1, 1},

@@ -6,11 +6,12 @@
 #include "exec/cuda/device/wgmma.cuh"
 #include "exec/cuda/kernels/gemm/device/few_rows_store.cuh"
 
-// C = A B for so few rows of A (up to 128 of all panels) that reading B decides: a tile has all
+// C = A B for so few rows of A (up to 256 of all panels) that reading B decides: a tile has all
 // rows, columns of B are the rows of the tensor cores' products, and blocks stream through equal
 // shares of B (few_rows_order.h). Of a block's first warpgroup warp 0 loads B, as far ahead as
 // stages are free, and the others load the rows of A once they have arrived. Each of the other
-// warpgroups multiplies 64 columns.
+// warpgroups multiplies 64 columns. Beyond 128 rows two blocks, a pair, have the rows between them:
+// each loads half of B for both.
 namespace harpe::device {
 
 // K blocks of a part, a slot's stages at a time.
@@ -48,31 +49,40 @@ template <GemmConfig kConfig>
 HP_DEVICE void load_weights(const GemmArgs& args, const FewRowsShared<kConfig>& shared,
                             StreamWalk walk) {
   constexpr bool kRows = kConfig.layout == GemmLayout::KMajor;  // of 64 values along K
+  constexpr int kColumns = kConfig.tile_n / kConfig.cluster;
+  const int own = block_of_pair<kConfig>() * kColumns;  // of the tile's columns
   auto& control = shared.control();
   Ring<kConfig.slots()> ring;
   for (; walk.valid(); walk.next()) {
-    const int column = walk.tile() * kConfig.tile_n;
+    const int column = walk.tile() * kConfig.tile_n + own;
     for (SlotWalk<kConfig> slot(walk); slot.valid(); slot.next(), ring.advance()) {
       Barrier* const filled = &control.filled[ring.slot];
       wait_barrier(&control.emptied[ring.slot], ring.parity ^ 1);
       arrive_expecting(filled, static_cast<std::uint32_t>(slot.count() * kConfig.b_bytes()));
       slot.for_each([&](int stage) {
-        char* const to = shared.b(ring.slot) + stage * kConfig.stage_bytes();
+        char* const to = shared.b(ring.slot) + stage * kConfig.stage_bytes() + own * 128;
         const int k = slot.k(stage);
         if constexpr (kRows) {
-          load_tile_once(to, &args.b, filled, k, column);
+          load_for_pair<kConfig>(to, &args.b, filled, k, column);
         } else {
 #pragma unroll
-          for (int at = 0; at < kConfig.tile_n; at += 64) {
-            load_tile_once(to + at * 128, &args.b, filled, column + at, k);
+          for (int at = 0; at < kColumns; at += 64) {
+            load_for_pair<kConfig>(to + at * 128, &args.b, filled, column + at, k);
           }
         }
       });
     }
   }
+  if constexpr (kConfig.cluster > 1) {
+    // The block is there until the other one neither says that it is done with a slot nor loads.
+    for (int slot = 0; slot < kConfig.slots(); ++slot, ring.advance()) {
+      wait_barrier(&control.emptied[ring.slot], ring.parity ^ 1);
+    }
+  }
 }
 
 // Where a lane's panel comes from: the piece that has a place along K.
+template <GemmConfig kConfig>
 class RowsSource {
  public:
   HP_DEVICE RowsSource(const GemmArgs& args, int panel) : args_(args), first_(0) {
@@ -80,12 +90,13 @@ class RowsSource {
     first_ = panel_of(args, panel).first_piece;
     rows_ = rows_in_tile(panel_of(args, panel));
     for (int i = 0; i < panel; ++i) row_ += rows_in_tile(panel_of(args, i));
-    prefetch_map(&piece_of(args, first_).map);
+    if constexpr (kConfig.cluster > 1) take_own();
+    prefetch_map(&map_of(piece_of(args, first_)));
   }
   [[nodiscard]] HP_DEVICE int rows() const { return rows_; }
   [[nodiscard]] HP_DEVICE bool has(int k) const { return rows_ == 0 || k < end_; }
   // By the warp: one of its threads calls load(map, where the piece begins along K, row of the
-  // tile) for the sources of its first `count` lanes.
+  // block's, row of the panel) for the sources of its first `count` lanes.
   template <class Load>
   HP_DEVICE void for_each(int count, Load load) const {
     constexpr std::uint32_t kWarp = 0xffffffff;
@@ -94,7 +105,12 @@ class RowsSource {
       const auto map = __shfl_sync(kWarp, reinterpret_cast<std::uint64_t>(map_), i);
       const int begin = __shfl_sync(kWarp, begin_, i);
       const int row = __shfl_sync(kWarp, row_, i);
-      if (elected()) load(reinterpret_cast<const TensorMap*>(map), begin, row);
+      int skipped = 0;
+      if constexpr (kConfig.cluster > 1) {
+        if (__shfl_sync(kWarp, rows_, i) == 0) continue;
+        skipped = __shfl_sync(kWarp, skipped_, i);
+      }
+      if (elected()) load(reinterpret_cast<const TensorMap*>(map), begin, row, skipped);
     }
   }
 
@@ -112,16 +128,29 @@ class RowsSource {
       end_ = from->k_begin + from->k_count;
     } while (k >= end_);
     begin_ = from->k_begin;
-    map_ = &from->map;
+    map_ = &map_of(*from);
     waiter.wait(from->ready, piece_, is_used);
   }
 
  private:
+  // The panel's rows that are the block's.
+  HP_DEVICE void take_own() {
+    const OwnRows own = own_rows<kConfig>(args_);
+    const int begin = max(row_, own.begin);
+    rows_ = max(min(row_ + rows_, own.end) - begin, 0);
+    skipped_ = begin - row_;
+    row_ = begin - own.begin;
+  }
+  HP_DEVICE static const TensorMap& map_of(const GemmPiece& piece) {
+    return block_of_pair<kConfig>() == 0 ? piece.map : piece.rest;
+  }
+
   const GemmArgs& args_;
   const TensorMap* map_ = nullptr;
   int first_;  // piece
   int rows_ = 0;
   int row_ = 0;
+  int skipped_ = 0;  // rows of the panel that the pair's first block has
   int piece_ = 0;
   int begin_ = 0;
   int end_ = 0;
@@ -137,7 +166,7 @@ HP_DEVICE void load_rows(const GemmArgs& args, const FewRowsShared<kConfig>& sha
   constexpr int kRowBytes = GemmConfig::kTileK * 2;
   auto& control = shared.control();
   const int own = static_cast<int>(threadIdx.x) % 32 * kRowWarps + warp - 1;
-  RowsSource source(args, own);
+  RowsSource<kConfig> source(args, own);
   const auto bytes =
       static_cast<std::uint32_t>(__reduce_add_sync(0xffffffff, source.rows()) * kRowBytes);
   await_kernel_before();
@@ -163,8 +192,8 @@ HP_DEVICE void load_rows(const GemmArgs& args, const FewRowsShared<kConfig>& sha
         }
         __syncwarp();
         char* const to = shared.a(ring.slot) + stage * kConfig.stage_bytes();
-        source.for_each(panels, [&](const TensorMap* map, int begin, int row) {
-          load_tile(to + row * kRowBytes, map, filled, k - begin, 0);
+        source.for_each(panels, [&](const TensorMap* map, int begin, int row, int skipped) {
+          load_tile(to + row * kRowBytes, map, filled, k - begin, skipped);
         });
       });
     }
@@ -187,10 +216,16 @@ HP_DEVICE void multiply_columns(float (&sums)[kConfig.tile_m / 2], std::uint64_t
   }
 }
 
-// A warp that multiplies no longer reads the slot.
+// A warp that multiplies no longer reads the slot, into which both blocks of a pair load.
 template <GemmConfig kConfig>
 HP_DEVICE void release(const FewRowsShared<kConfig>& shared, int slot) {
-  if (threadIdx.x % 32 == 0) arrive(&shared.control().emptied[slot]);
+  Barrier* const emptied = &shared.control().emptied[slot];
+  const std::uint32_t lane = threadIdx.x % 32;
+  if constexpr (kConfig.cluster == 1) {
+    if (lane == 0) arrive(emptied);
+  } else {
+    if (lane < kConfig.cluster) arrive_at(emptied, first_of_pair<kConfig>() + lane);
+  }
 }
 
 // The ring's next slot, of whose stages `Count` are filled; the one before is given back, if any.
@@ -259,7 +294,7 @@ HP_DEVICE void init_barriers(const GemmArgs& args, const FewRowsShared<kConfig>&
   if (lane < kConfig.slots()) {
     init_barrier(&control.filled[lane],
                  1 + (args.row_panels < kRowWarps ? args.row_panels : kRowWarps));
-    init_barrier(&control.emptied[lane], kWarps * kConfig.consumers());
+    init_barrier(&control.emptied[lane], kWarps * kConfig.consumers() * kConfig.cluster);
   }
   if (lane < kConfig.consumers()) {
     init_barrier(&control.sent[lane], 1);
@@ -288,7 +323,8 @@ HP_DEVICE void note_panels(const GemmArgs& args, const FewRowsShared<kConfig>& s
   if (!is_panel) return;
   const GemmPanel& panel = panel_of(args, lane);
   const int rows_of = panel.rows_of < 0 ? lane : panel.rows_of;
-  int begin = 0;
+  const OwnRows own = own_rows<kConfig>(args);
+  int begin = -own.begin;
   for (int i = 0; i < rows_of; ++i) begin += rows_in_tile(panel_of(args, i));
   shared.control().panels[lane] = {.c = panel.c_address,
                                    .c_stride = panel.c_stride,
@@ -299,8 +335,8 @@ HP_DEVICE void note_panels(const GemmArgs& args, const FewRowsShared<kConfig>& s
                                    .rows_of = static_cast<std::int8_t>(panel.rows_of),
                                    .is_in_data = static_cast<std::int8_t>(panel.is_in_data)};
   if (lane >= args.row_panels) return;
-  const int end = begin + rows_in_tile(panel);
-  for (int row = begin; row < end; row += GemmConfig::kRowAlign) {
+  const int end = min(begin + rows_in_tile(panel), own.end - own.begin);
+  for (int row = max(begin, 0); row < end; row += GemmConfig::kRowAlign) {
     shared.control().panel_of[row / GemmConfig::kRowAlign] = static_cast<std::uint8_t>(lane);
   }
   if (lane == args.row_panels - 1) shared.control().rows_end = end;
@@ -358,6 +394,7 @@ HP_DEVICE void bring_operands(const GemmArgs& args, const FewRowsShared<kConfig>
                               const StreamWalk& walk, int warp) {
   if (warp == 0) {
     if (args.b_is_fixed == 0) await_kernel_before();
+    if constexpr (kConfig.cluster > 1) await_cluster();
     if (elected()) load_weights<kConfig>(args, shared, walk);
     return;
   }
@@ -365,7 +402,8 @@ HP_DEVICE void bring_operands(const GemmArgs& args, const FewRowsShared<kConfig>
   load_rows<kConfig>(args, shared, walk, warp);
 }
 
-// The whole kernel. The first args.copy_blocks blocks copy, the others are streams, a cluster each.
+// The whole kernel. The first args.copy_blocks blocks copy, the others are streams, a cluster each:
+// blocks, or pairs of blocks, that share it.
 // `memory` is the dynamic shared memory: GemmConfig::shared_bytes of it, aligned to 1,024.
 template <GemmConfig kConfig>
 HP_DEVICE void gemm_of_few_rows(const GemmArgs& args, char* memory) {
@@ -376,7 +414,7 @@ HP_DEVICE void gemm_of_few_rows(const GemmArgs& args, char* memory) {
     if (warp == 0) copy_beside_rows<kConfig>(args, shared);
     return;
   }
-  const int block = static_cast<int>(blockIdx.x) - args.copy_blocks;
+  const int block = (static_cast<int>(blockIdx.x) - args.copy_blocks) / kConfig.cluster;
   const StreamWalk walk(args.tiles, args.tile_blocks, block / args.stream_blocks, args.parts,
                         block % args.stream_blocks, args.stream_blocks);
   if (warp == 0) {

@@ -72,7 +72,52 @@ struct FewRowsShared {
 // Rows of the tile that a panel takes.
 HP_DEVICE int rows_in_tile(const GemmPanel& panel) { return box_rows(panel.rows); }
 
-// A consumer's exchange with the same consumer of the stream's other blocks. Its barriers guard
+// Which block of its pair this is, 0 of those that are none.
+template <GemmConfig kConfig>
+HP_DEVICE int block_of_pair() {
+  if constexpr (kConfig.cluster == 1) return 0;
+  return static_cast<int>(block_in_cluster()) % kConfig.cluster;
+}
+
+// The cluster's block that is the first of the pair.
+template <GemmConfig kConfig>
+HP_DEVICE std::uint32_t first_of_pair() {
+  return block_in_cluster() / kConfig.cluster * kConfig.cluster;
+}
+
+// Rows of the tile that the block has: a pair's blocks have them between them.
+struct OwnRows {
+  int begin;
+  int end;
+};
+
+template <GemmConfig kConfig>
+HP_DEVICE OwnRows own_rows(const GemmArgs& args) {
+  if constexpr (kConfig.cluster == 1) return {.begin = 0, .end = kConfig.tile_m};
+  const int begin = block_of_pair<kConfig>() * args.rows_each;
+  return {.begin = begin, .end = begin + args.rows_each};
+}
+
+// A box of B, to both blocks of a pair.
+template <GemmConfig kConfig>
+HP_DEVICE void load_for_pair(void* to, const TensorMap* map, Barrier* filled, int x, int y) {
+  if constexpr (kConfig.cluster == 1) {
+    load_tile_once(to, map, filled, x, y);
+  } else {
+    constexpr std::uint32_t kAll = (1U << kConfig.cluster) - 1;
+    load_tile_once_multicast(to, map, filled, x, y,
+                             static_cast<std::uint16_t>(kAll << first_of_pair<kConfig>()));
+  }
+}
+
+// The cluster's block that joins with this one as the stream's block `share`.
+template <GemmConfig kConfig>
+HP_DEVICE std::uint32_t block_that_joins(int share) {
+  return static_cast<std::uint32_t>(share * kConfig.cluster + block_of_pair<kConfig>());
+}
+
+// A consumer's exchange with the same consumer of the stream's other blocks, of pairs those that
+// have the same rows. Its barriers guard
 // shared memory of the cluster alone: arrivals and waits have the default scope, as all that stages
 // of a cluster do (mbarrier.cuh).
 template <GemmConfig kConfig>
@@ -98,24 +143,26 @@ class Exchange {
   }
   // Where another block's inbox and its barrier lie.
   [[nodiscard]] HP_DEVICE std::uint32_t inbox_of(int block) const {
-    return shared_address_in(inbox_, static_cast<std::uint32_t>(block));
+    return shared_address_in(inbox_, in_cluster(block));
   }
   [[nodiscard]] HP_DEVICE std::uint32_t sent_of(int block) const {
-    return shared_address_in(sent_, static_cast<std::uint32_t>(block));
+    return shared_address_in(sent_, in_cluster(block));
   }
   HP_DEVICE void await_sent() { wait_barrier(sent_, phase_); }
   // Behind all use of the inbox.
   HP_DEVICE void take() {
     if (shares_ == 1) return;
     __syncwarp();
-    const std::uint32_t lane = threadIdx.x % 32;
-    if (lane < static_cast<std::uint32_t>(shares_)) arrive_at(taken_, lane);
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    if (lane < shares_) arrive_at(taken_, in_cluster(lane));
     phase_ ^= 1;
   }
   // The consumer's threads of this block.
   HP_DEVICE void sync() { sync_threads(threads_, 128); }
 
  private:
+  HP_DEVICE static std::uint32_t in_cluster(int block) { return block_that_joins<kConfig>(block); }
+
   Barrier* sent_;
   Barrier* taken_;
   char* inbox_;
@@ -211,14 +258,15 @@ HP_DEVICE void add_shares(const Strips<kConfig>& strips, Accumulators<kConfig>& 
 // Quads of sums from one stream's part to the next one's.
 template <GemmConfig kConfig>
 HP_DEVICE constexpr int part_quads() {
-  return kConfig.consumers() * kConfig.tile_m * 16;
+  return kConfig.cluster * kConfig.consumers() * kConfig.tile_m * 16;
 }
 
 // Where a thread's quads of a consumer's part lie, strip by strip.
 template <GemmConfig kConfig>
 HP_DEVICE uint4* part_of(const GemmArgs& args, int stream, int consumer) {
+  const int of_block = block_of_pair<kConfig>() * kConfig.consumers() + consumer;
   return reinterpret_cast<uint4*>(args.partials) + stream * part_quads<kConfig>() +
-         consumer * kConfig.tile_m * 16 + threadIdx.x % 128;
+         of_block * kConfig.tile_m * 16 + threadIdx.x % 128;
 }
 
 template <GemmConfig kConfig>

@@ -27,7 +27,7 @@ HP_SHARED_CODE int stream_of(int block, int blocks, int streams) {
 }
 
 // Rows that are staged together, and parts of other streams that a thread looks for at once.
-HP_SHARED_CODE int staged_rows(int tile_m) { return tile_m < 64 ? tile_m : 64; }
+HP_SHARED_CODE int staged_rows(int tile_m) { return tile_m <= 64 ? tile_m : tile_m / 2; }
 HP_SHARED_CODE int parts_at_once(int tile_m) { return tile_m <= 32 ? 4 : 128 / tile_m; }
 
 // Panels at most, and warps of a block that share their rows out.

@@ -48,7 +48,8 @@ HP_DEVICE void for_each_panel(const GemmArgs& args, const FewRowsShared<kConfig>
 template <GemmConfig kConfig>
 HP_DEVICE float4* kept_at(const GemmArgs& args, int row, int column) {
   const std::int64_t columns = static_cast<std::int64_t>(args.tiles) * kConfig.tile_n;
-  return reinterpret_cast<float4*>(args.kept + row * columns + column);
+  const int of_pair = block_of_pair<kConfig>() * kConfig.tile_m + row;
+  return reinterpret_cast<float4*>(args.kept + of_pair * columns + column);
 }
 
 // A strip that is staged, to the panels that have its rows and their sums.
@@ -88,7 +89,7 @@ HP_DEVICE bool is_any_poisoned(const FewRowsShared<kConfig>& shared, int shares,
   const std::uint32_t* const poisoned = &shared.control().poisoned;
   bool any = false;
   for (int share = 0; share < shares; ++share) {
-    const std::uint32_t there = shared_address_in(poisoned, static_cast<std::uint32_t>(share));
+    const std::uint32_t there = shared_address_in(poisoned, block_that_joins<kConfig>(share));
     any = load_word_of_cluster(there) != 0 || any;
   }
   return any_of_threads(1 + consumer, 128, any);

@@ -29,7 +29,8 @@ struct GemmPiece {
   TensorMap map;   // A: k_count x rows, box 64 x GemmConfig::tile_m or the panel's rows as a
                    // multiple of 8, the fewer: rows that are not there take as long as others and
                    // more. X: n x rows, boxes as of B
-  TensorMap rest;  // A where a tile has less of the panel's rows: box 64 x what the last tile has
+  TensorMap rest;  // A where a tile has less of the panel's rows: box 64 x what the last tile has.
+                   // Of pairs of blocks: box 64 x what the second one has
   FlagWait ready;
   std::int32_t k_begin;  // a multiple of 64, in B
   std::int32_t k_count;  // a multiple of 64 but for the last of B; of an addend a cluster's rows
@@ -83,7 +84,8 @@ struct GemmArgs {
   std::int32_t full_tiles;  // the rest are cut along K into `parts` and summed in order
   Divisor parts;            // of few rows: streams
   Divisor tile_blocks;      // of few rows: K blocks of a tile
-  Divisor stream_blocks;    // of few rows: blocks of a stream
+  Divisor stream_blocks;    // of few rows: blocks, or pairs of blocks, of a stream
+  std::int32_t rows_each;   // of pairs of blocks: rows of the tile that the first one has
   std::int32_t b_is_fixed;  // 1 where no kernel of the execution writes B
   Bounds bounds;            // of whole executions
   Divisor group;            // tile rows that are walked together, a band, for the L2 cache

@@ -31,7 +31,7 @@ enum class GemmMap : std::uint8_t {
 
 // One variant of the kernels. Two consumer warpgroups multiply: both halves of one tile's rows, or,
 // with `ping_pong`, every second tile each, so that one stores while the other multiplies.
-// With `few_rows` (few_rows.cuh) one tile has all rows of C, and a consumer 64 of its columns.
+// With `few_rows` (few_rows.cuh) one cluster has all rows of C, and a consumer 64 of its columns.
 struct GemmConfig {
   int tile_m = 128;
   int tile_n = 256;
@@ -124,8 +124,9 @@ struct GemmConfig {
 
 HP_SHARED_CODE bool legal_few_rows(const GemmConfig& config) {
   return (config.tile_m == 8 || config.tile_m == 16 || config.tile_m == 32 || config.tile_m == 64 ||
-          config.tile_m == 128) &&
-         config.tile_n % 64 == 0 && config.cluster == 1 && !config.ping_pong && !config.groups &&
+          config.tile_m == 96 || config.tile_m == 128) &&
+         (config.cluster == 1 || config.cluster == 2) &&
+         config.tile_n % (config.cluster * 64) == 0 && !config.ping_pong && !config.groups &&
          config.cuts && config.store == GemmStore::Bulk && !config.has_maps() &&
          config.slots() >= 2 && config.stages % config.slot_stages() == 0 &&
          config.shared_bytes() <= kSharedMemoryLimit;
