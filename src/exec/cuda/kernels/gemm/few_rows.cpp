@@ -60,7 +60,7 @@ double join_clocks(const GemmConfig& config, const Strips& strips, int stream_bl
   const int staged = config.staged_rows() / GemmConfig::kRowAlign;
   const double stored = 172.0 * device::ceil_div(strips.each, staged) + 40.0 * strips.each;
   if (stream_blocks == 1) return stored;
-  const bool is_crowded = config.tile_m == 128 && config.consumers() == 2;
+  const bool is_crowded = config.tile_m >= 96 && config.consumers() == 2;
   return stored + 218.0 + 177.0 * strips.all + 119.0 * stream_blocks * strips.each +
          (is_crowded ? 50.0 * strips.all * (stream_blocks - 1) : 0.0);
 }
@@ -107,13 +107,14 @@ double stream_clocks(const GemmSpec& spec, const GemmConfig& config, int streams
       std::min<double>(config.stages, longest) * all * config.b_bytes() / kMostFromMemory;
   const double joined = static_cast<double>(share) / blocks + (share % blocks == 0 ? 0 : 1);
   const Strips strips = strips_of(spec, config, stream_blocks);
+  const bool is_even = streams % tiles == 0 && tiles * blocks % streams == 0;
   return start - 0.23 * ahead + narrow_clocks(config, tiles, longest) +
          std::max(
              {longest * all * config.b_bytes() / streamed_from_memory(all * config.cluster),
               longest * all * (config.cluster * a_bytes + config.b_bytes()) / kStreamedThroughCache,
               longest * block_bytes / 50.0, longest * panels_clocks(row_panels(spec))}) +
          join_clocks(config, strips, stream_blocks) * (1 + 0.53 * std::max(0.0, joined - 1)) +
-         owner_clocks(config, strips, parts_of(tiles, blocks, streams), streams % tiles == 0);
+         owner_clocks(config, strips, parts_of(tiles, blocks, streams), is_even);
 }
 
 }  // namespace
