@@ -19,7 +19,15 @@ std::vector<Candidate> make_baselines(const std::shared_ptr<Team>& team, const S
     add("all-to-all of heads", make_ulysses_backward_baseline);
     add("all-gather of keys, reduce-scatter", make_gathered_backward_baseline);
   }
-  if (op == "decode") add("split keys, all-gather", make_decode_baseline);
+  if (op == "decode") {
+    const auto with = [](LocalDecode kernel) {
+      return [kernel](const auto& members, const Subject& s) {
+        return make_decode_baseline(members, s, kernel);
+      };
+    };
+    add("split keys, all-gather", with(LocalDecode::Parts));
+    add("shares of keys, all-gather", with(LocalDecode::Shares));
+  }
   if (op == "moe") {
     add("all-to-all of rows, products by expert", make_sorted_moe_baseline);
     add("messages by expert, products by expert", make_direct_moe_baseline);

@@ -56,8 +56,11 @@ struct Candidate {
     const std::shared_ptr<Team>& team, const Subject& subject);
 [[nodiscard]] Checked<std::unique_ptr<Baseline>> make_gathered_backward_baseline(
     const std::shared_ptr<Team>& team, const Subject& subject);
+// Our kernel over the rank's keys, states gathered and combined: the kernel for many queries with
+// its keys in parts, or the one for few queries, as which `bulk` runs.
+enum class LocalDecode : std::uint8_t { Parts, Shares };
 [[nodiscard]] Checked<std::unique_ptr<Baseline>> make_decode_baseline(
-    const std::shared_ptr<Team>& team, const Subject& subject);
+    const std::shared_ptr<Team>& team, const Subject& subject, LocalDecode kernel);
 // Rows sent to their experts' ranks, two products for each expert, and rows sent back: one message
 // between two ranks, whose rows are sorted by expert where they arrive, or one for each expert.
 // How many rows go from each rank to each expert is known beforehand, from the logits that will be

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "exec/cuda/kernels/attention/attention.h"
+#include "exec/cuda/kernels/attention/decode.h"
 #include "measure/baselines/baselines.h"
 #include "measure/baselines/moves.h"
 
@@ -19,7 +20,8 @@ struct Local {
   DeviceAddress l = 0;  // f32 [batch, heads]
 };
 
-cuda::AttentionSpec spec_of(const Subject& s, const Local& at, int multiprocessors) {
+cuda::AttentionSpec spec_of(const Subject& s, const Local& at, LocalDecode kernel,
+                            int multiprocessors) {
   const std::int64_t d = s.head_dim;
   cuda::AttentionSpec spec;
   spec.batch = s.batch;
@@ -42,14 +44,19 @@ cuda::AttentionSpec spec_of(const Subject& s, const Local& at, int multiprocesso
   chunk.values = {at.v, strides};
   spec.panels = {panel};
   spec.chunks = {chunk};
+  if (kernel == LocalDecode::Shares && cuda::can_decode(spec)) {
+    spec.shares = cuda::choose_shares(spec, multiprocessors);
+    return spec;
+  }
   spec = cuda::with_groups_as_rows(std::move(spec));
   spec.parts = cuda::choose_parts(spec, multiprocessors);
   return spec;
 }
 
-Checked<Ok> add_local(const Member& member, Work& work, const Subject& s, const Local& at) {
+Checked<Ok> add_local(const Member& member, Work& work, const Subject& s, const Local& at,
+                      LocalDecode kernel) {
   const int multiprocessors = member.device.facts().multiprocessors;
-  const cuda::AttentionSpec spec = spec_of(s, at, multiprocessors);
+  const cuda::AttentionSpec spec = spec_of(s, at, kernel, multiprocessors);
   HP_REQUIRE_OK(cuda::check(spec, multiprocessors));
   HP_TRY(Step attention, launch_step(member, spec));
   work.add_arithmetic({std::move(attention)});
@@ -84,7 +91,8 @@ Checked<Ok> add_merge(Member& member, Work& work, const Subject& s, const Local&
   return Ok{};
 }
 
-Checked<Ok> add_rank(Member& member, const Subject& s, int ranks, BaselineParts& parts) {
+Checked<Ok> add_rank(Member& member, const Subject& s, LocalDecode kernel, int ranks,
+                     BaselineParts& parts) {
   HP_TRY(const std::int64_t keys, share_of("keys", s.seq, ranks));
   Work& work = *parts.work.emplace_back(std::make_unique<Work>());
   Local at;
@@ -97,7 +105,7 @@ Checked<Ok> add_rank(Member& member, const Subject& s, int ranks, BaselineParts&
   HP_TRY(at.o, work.reserve(member, q_bytes * kFloatBytes / kElementBytes));
   HP_TRY(at.l, work.reserve(member, s.batch * s.heads * kFloatBytes));
   HP_TRY(const DeviceAddress result, work.reserve(member, q_bytes));
-  HP_REQUIRE_OK(add_local(member, work, s, at));
+  HP_REQUIRE_OK(add_local(member, work, s, at, kernel));
   HP_REQUIRE_OK(add_merge(member, work, s, at, ranks, result));
   const int r = member.rank;
   const std::int64_t pitch = ranks * kv_bytes;
@@ -111,7 +119,7 @@ Checked<Ok> add_rank(Member& member, const Subject& s, int ranks, BaselineParts&
 }  // namespace
 
 Checked<std::unique_ptr<Baseline>> make_decode_baseline(const std::shared_ptr<Team>& team,
-                                                        const Subject& s) {
+                                                        const Subject& s, LocalDecode kernel) {
   BaselineParts parts;
   const std::vector<std::int64_t> shape = {s.batch, s.heads, s.head_dim};
   const std::vector<std::int64_t> kv_shape = {s.batch, s.seq, s.kv_heads, s.head_dim};
@@ -122,7 +130,7 @@ Checked<std::unique_ptr<Baseline>> make_decode_baseline(const std::shared_ptr<Te
   for (int rank = 0; rank < team->ranks(); ++rank) {
     const auto current = team->member(rank).device.make_current();
     if (!current.ok()) return cuda::to_diag(current.error());
-    HP_REQUIRE_OK(add_rank(team->member(rank), s, team->ranks(), parts));
+    HP_REQUIRE_OK(add_rank(team->member(rank), s, kernel, team->ranks(), parts));
   }
   return std::make_unique<Baseline>(team, std::move(parts));
 }
