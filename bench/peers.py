@@ -143,6 +143,8 @@ def measure(options, jobs, out):
         (folder / "lines.jsonl").touch()
         first = 0
         while first < len(jobs):
+            if first > 0:  # what does not even begin is this job's fault, not the one's before
+                (folder / "at").write_text(str(first), encoding="utf-8")
             crew = Crew(options, folder, first)
             try:
                 reason = watch(crew, folder, options.patience, end)

@@ -17,7 +17,8 @@ import peers_parameters  # noqa: E402
 import tables  # noqa: E402
 
 # In place of the worker: every way takes 100 us, but those whose case's name is in `do`: there rank
-# 0 ends, or all hang. Notes what it sees of its environment.
+# 0 ends, or all hang; a crew whose first job is `do`'s "never begins" does nothing. Notes what it
+# sees of its environment.
 STAND_IN = """
 import json, os, pathlib, sys, time
 folder, first = pathlib.Path(sys.argv[1]), int(sys.argv[2])
@@ -26,6 +27,8 @@ assert os.environ["NCCL_NVLS_ENABLE"] == "0"
 assert os.environ["TORCH_SYMM_MEM_DISABLE_MULTICAST"] == "1"
 assert os.environ["WORLD_SIZE"] == "2" and os.environ["LOCAL_RANK"] == str(rank)
 do = {do!r}
+if do.get("never begins") == first:
+    time.sleep(60)
 for place, job in list(enumerate(json.loads((folder / "jobs.json").read_text())))[first:]:
     if rank == 0:
         (folder / "at").write_text(str(place))
@@ -108,16 +111,24 @@ class Peers(unittest.TestCase):
     def test_a_way_that_hangs_or_ends_is_told_and_the_others_go_on(self):
         hangs, ends = ("llama70b_o 512x8192x8192", "nccl"), ("llama70b_o 2048x8192x8192",
                                                            "torch_async_tp")
-        status, out, lines = self.measure("gemm_rs", "--cases", "llama70b_o", "--patience", "1",
+        status, out, lines = self.measure("gemm_rs", "--cases", "llama70b_o", "--patience", "3",
                                           do={hangs: "hang", ends: "end"})
         self.assertEqual(status, 0)
         self.assertEqual(len(lines), 6)
         reasons = {(line["case"], line["peer"]): line["reason"] for line in lines
                    if "time_us" not in line}
         self.assertEqual(reasons, {
-            hangs: "it did nothing for 1 s",
+            hangs: "it did nothing for 3 s",
             ends: "a process ended with 9: RuntimeError: no such thing"})
-        self.assertIn("nccl, gemm_rs llama70b_o 512x8192x8192: it did nothing for 1 s", out)
+        self.assertIn("nccl, gemm_rs llama70b_o 512x8192x8192: it did nothing for 3 s", out)
+
+    def test_a_crew_that_does_not_begin_is_told_of_its_own_job(self):
+        _, _, lines = self.measure("gemm_rs", "--cases", "llama70b_o", "--patience", "3",
+                                   do={("llama70b_o 512x8192x8192", "nccl"): "end",
+                                       "never begins": 1})
+        self.assertEqual(len({(line["case"], line["peer"]) for line in lines}), 6)
+        self.assertEqual([line.get("reason", "")[:14] for line in lines],
+                         ["a process ende", "it did nothing"] + [""] * 4)
 
     def test_the_time_is_kept(self):
         hangs = ("llama70b_o 2048x8192x8192", "nccl")
