@@ -1,5 +1,7 @@
 """Examples of PyTorch, as their texts say."""
+import json
 import os
+import pathlib
 import re
 import subprocess
 import sys
@@ -9,11 +11,18 @@ import unittest
 import ops_ranks  # noqa: F401, first: it ends the file where there is no torch
 
 
+BENCH = pathlib.Path(__file__).resolve().parents[2] / "bench"
+
+
 def run(name, ranks, *options):
+    return start(ranks, "-m", f"harpe.examples.{name}", *options)
+
+
+def start(ranks, *program):
     with tempfile.TemporaryDirectory() as folder:
         return subprocess.run(
             [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node",
-             str(ranks), "-m", f"harpe.examples.{name}", "--device", "cpu", *options],
+             str(ranks), *program, "--device", "cpu"],
             env={**os.environ, "XDG_CACHE_HOME": folder, "OMP_NUM_THREADS": "1"}, cwd=folder,
             check=True, stdout=subprocess.PIPE, text=True).stdout
 
@@ -38,6 +47,17 @@ class Examples(unittest.TestCase):
         for ranks in 2, 4:
             text = run("generate", ranks)
             self.assertIn("the same first 32 of 32 tokens; once more: the same", text)
+
+    def test_block_beside_what_else_there_is(self):
+        with tempfile.TemporaryDirectory() as folder:
+            out = pathlib.Path(folder) / "block.json"
+            text = start(2, str(BENCH / "pytorch_block.py"), "--rounds", "2", "--iters", "1",
+                         "--json", str(out))
+            self.assertIn("block of tiny, 64 tokens, 2 ranks", text)
+            ways = json.loads(out.read_text())["ways"]
+        self.assertEqual(list(ways), ["harpe", "nccl"])
+        self.assertEqual(ways["harpe"]["over_harpe"], 1)
+        self.assertGreater(ways["nccl"]["ms"], 0)
 
 
 if __name__ == "__main__":
