@@ -66,13 +66,15 @@ double join_clocks(const GemmConfig& config, const Strips& strips, int stream_bl
 }
 
 // What the owner of a tile waits for besides: each look at memory for parts of other streams. Where
-// tiles are cut alike, `is_even`, all streams of one end together.
+// tiles are cut alike, `is_even`, all streams of one end together, and its parts, if large, come
+// late.
 double owner_clocks(const GemmConfig& config, const Strips& strips, int parts, bool is_even) {
   if (parts == 1) return 0.0;
-  const double late = is_even && config.cluster > 1 ? 900.0 : 0.0;
   const int looks = looks_at(parts - 1, device::parts_at_once(config.tile_m));
-  const double bytes = 4.0 * (parts - 1) * strips.each * GemmConfig::kRowAlign * config.tile_n;
-  return 196.0 + 529.0 * looks + bytes / 9.4 + late;
+  const double part = 4.0 * strips.each * GemmConfig::kRowAlign * config.tile_n;  // bytes
+  const bool is_late = is_even && config.cluster > 1 && strips.each == strips.all;
+  const double late = is_late ? part / 8.0 : 0.0;
+  return 196.0 + 529.0 * looks + (parts - 1) * part / 9.4 + late;
 }
 
 // One warpgroup multiplies a tile of 64 columns, and where its share of K is short, weights that
@@ -94,8 +96,7 @@ double panels_clocks(int panels) {
 // but the last hold up a part of the stream.
 double stream_clocks(const GemmSpec& spec, const GemmConfig& config, int streams,
                      int stream_blocks) {
-  // Beside that of the other kernel (gemm.cpp); blocks of a pair meet before they load.
-  const double start = config.cluster == 1 ? 3900.0 : 4400.0;
+  constexpr double kStart = 3900;  // beside that of the other kernel (gemm.cpp)
   const auto tiles = static_cast<int>(tiles_of(spec, config));
   const auto blocks = static_cast<int>(tile_blocks(spec));
   const int all = streams * stream_blocks;  // blocks or pairs, which read other weights each
@@ -108,7 +109,7 @@ double stream_clocks(const GemmSpec& spec, const GemmConfig& config, int streams
   const double joined = static_cast<double>(share) / blocks + (share % blocks == 0 ? 0 : 1);
   const Strips strips = strips_of(spec, config, stream_blocks);
   const bool is_even = streams % tiles == 0 && tiles * blocks % streams == 0;
-  return start - 0.23 * ahead + narrow_clocks(config, tiles, longest) +
+  return kStart - 0.23 * ahead + narrow_clocks(config, tiles, longest) +
          std::max(
              {longest * all * config.b_bytes() / streamed_from_memory(all * config.cluster),
               longest * all * (config.cluster * a_bytes + config.b_bytes()) / kStreamedThroughCache,

@@ -117,9 +117,8 @@ HP_DEVICE std::uint32_t block_that_joins(int share) {
 }
 
 // A consumer's exchange with the same consumer of the stream's other blocks, of pairs those that
-// have the same rows. Its barriers guard
-// shared memory of the cluster alone: arrivals and waits have the default scope, as all that stages
-// of a cluster do (mbarrier.cuh).
+// have the same rows. Its barriers guard shared memory of the cluster alone: arrivals and waits
+// have the default scope, as all that stages of a cluster do (mbarrier.cuh).
 template <GemmConfig kConfig>
 class Exchange {
  public:
