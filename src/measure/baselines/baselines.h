@@ -56,8 +56,8 @@ struct Candidate {
     const std::shared_ptr<Team>& team, const Subject& subject);
 [[nodiscard]] Checked<std::unique_ptr<Baseline>> make_gathered_backward_baseline(
     const std::shared_ptr<Team>& team, const Subject& subject);
-// Our kernel over the rank's keys, states gathered and combined: the kernel for many queries with
-// its keys in parts, or the one for few queries, as which `bulk` runs.
+// Our kernel over the rank's keys, states gathered and combined. Parts: the kernel for many
+// queries, its keys in parts. Shares: the one for few queries, which runs under `bulk` too.
 enum class LocalDecode : std::uint8_t { Parts, Shares };
 [[nodiscard]] Checked<std::unique_ptr<Baseline>> make_decode_baseline(
     const std::shared_ptr<Team>& team, const Subject& subject, LocalDecode kernel);
