@@ -17,27 +17,24 @@ rounds' ratios to `harpe`. `--device cpu` runs a small block on CPU ranks, to se
 """
 import argparse
 import dataclasses
-import json
-import os
-import statistics
-import time
+import pathlib
+import sys
 from collections.abc import Callable
 
-# Before anything of CUDA is opened.
-os.environ["NCCL_NVLS_ENABLE"] = "0"
-os.environ["TORCH_SYMM_MEM_DISABLE_MULTICAST"] = "1"
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from pytorch_common import add_options, check, report, time_in_turns  # noqa: E402, first
 
 import torch  # noqa: E402
 import torch.distributed as dist  # noqa: E402
 
 import harpe.ops as hp  # noqa: E402
-from harpe.examples._ranks import add_device, join_ranks  # noqa: E402
+from harpe.examples._ranks import join_ranks  # noqa: E402
 from harpe.examples.block import DIVIDED, Sizes, compute_block  # noqa: E402
 
 Tensor = torch.Tensor
 MODELS = {"70b": Sizes(1, 8192, 8192, 64, 8, 28672), "8b": Sizes(1, 8192, 4096, 32, 8, 14336),
-          "32b": Sizes(1, 8192, 5120, 64, 8, 25600), "tiny": Sizes(1, 64, 64, 8, 4, 96)}
-BOUND = 0.03  # of the largest element: bf16 rounds partial sums, and each way its own
+          "tiny": Sizes(1, 64, 64, 8, 4, 96)}
 
 
 class Nccl:
@@ -170,68 +167,11 @@ def ways_of(group: dist.ProcessGroup, device: torch.device) -> dict[str, Callabl
     return ways
 
 
-def check(block: Block, ways: dict[str, Callable[[Block], Tensor]]) -> None:
-    """Ends the program where a way differs from `nccl` on any rank."""
-    wanted = block.results(ways["nccl"])
-    for name, way in ways.items():
-        for what, found in block.results(way).items():
-            expected = wanted[what].float()
-            apart = ((found.float() - expected).abs().max() / expected.abs().max()).detach()
-            dist.all_reduce(apart, dist.ReduceOp.MAX)
-            if not apart.item() < BOUND:
-                raise SystemExit(f"{name}: {what} differs by {apart.item():.1e} of its largest "
-                                 f"element; {BOUND} may be rounding")
-
-
-def time_turn(device: torch.device, run: Callable[[], Tensor], iterations: int) -> float:
-    """Milliseconds of an execution, on the rank where it took longest."""
-    if device.type == "cuda":
-        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        torch.cuda.synchronize()
-        dist.barrier()
-        begin.record()
-        for _ in range(iterations):
-            run()
-        end.record()
-        torch.cuda.synchronize()
-        taken = begin.elapsed_time(end)
-    else:
-        dist.barrier()
-        start = time.perf_counter()
-        for _ in range(iterations):
-            run()
-        taken = (time.perf_counter() - start) * 1e3
-    longest = torch.tensor(taken / iterations, device=device, dtype=torch.float64)
-    dist.all_reduce(longest, dist.ReduceOp.MAX)
-    return longest.item()
-
-
-def report(args: argparse.Namespace, sizes: Sizes, turns: dict[str, list[float]]) -> None:
-    rows = {name: {"ms": statistics.median(times),
-                   "over_harpe": statistics.median(t / ours for t, ours in
-                                                   zip(times, turns["harpe"]))}
-            for name, times in turns.items()}
-    print(f"block of {args.model}, {sizes.seq} tokens, {dist.get_world_size()} ranks, forward and "
-          f"backward; medians of {args.rounds} rounds")
-    for name, row in rows.items():
-        print(f"  {name:6} {row['ms']:9.3f} ms  {row['over_harpe']:.3f} of harpe's")
-    for plan in (plan for status in hp.status() for plan in status.plans):
-        print(f"  {plan.schedule}, {plan.copied_bytes // max(1, plan.launches)} bytes copied a "
-              f"launch: {plan.question}")
-    if args.json:
-        with open(args.json, "w", encoding="utf-8") as file:
-            json.dump({"model": args.model, "tokens": sizes.seq, "ranks": dist.get_world_size(),
-                       "rounds": args.rounds, "device": args.device, "ways": rows}, file)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    add_device(parser)
+    add_options(parser, iterations=3)
     parser.add_argument("--model", choices=MODELS, help="default 70b, on CPU ranks tiny")
     parser.add_argument("--tokens", type=int, help="default 8192, of tiny 64")
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--iters", type=int, default=3, help="executions of a turn")
-    parser.add_argument("--json", metavar="FILE", help="write the medians there too")
     args = parser.parse_args()
     args.model = args.model or ("70b" if args.device == "cuda" else "tiny")
     sizes = MODELS[args.model]
@@ -242,13 +182,11 @@ def main() -> None:
         raise SystemExit(f"{ranks} ranks do not divide {sizes.seq} tokens and {sizes.kv_heads} key "
                          "heads; --tokens sets the former")
     block, ways = draw_block(sizes, device), ways_of(dist.group.WORLD, device)
-    check(block, ways)
-    turns: dict[str, list[float]] = {name: [] for name in ways}
-    for _ in range(args.rounds):
-        for name, way in ways.items():
-            turns[name].append(time_turn(device, lambda: way(block), args.iters))
+    check({name: block.results(way) for name, way in ways.items()}, "nccl")
+    turns = time_in_turns(device, {name: lambda way=way: way(block) for name, way in ways.items()},
+                          args)
     if dist.get_rank() == 0:
-        report(args, sizes, turns)
+        report(args, f"block of {args.model}, {sizes.seq} tokens, forward and backward", turns)
     dist.destroy_process_group()
 
 

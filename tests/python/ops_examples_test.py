@@ -48,16 +48,18 @@ class Examples(unittest.TestCase):
             text = run("generate", ranks)
             self.assertIn("the same first 32 of 32 tokens; once more: the same", text)
 
-    def test_block_beside_what_else_there_is(self):
-        with tempfile.TemporaryDirectory() as folder:
-            out = pathlib.Path(folder) / "block.json"
-            text = start(2, str(BENCH / "pytorch_block.py"), "--rounds", "2", "--iters", "1",
-                         "--json", str(out))
-            self.assertIn("block of tiny, 64 tokens, 2 ranks", text)
-            ways = json.loads(out.read_text())["ways"]
-        self.assertEqual(list(ways), ["harpe", "nccl"])
-        self.assertEqual(ways["harpe"]["over_harpe"], 1)
-        self.assertGreater(ways["nccl"]["ms"], 0)
+    def test_what_else_there_is_computes_the_same(self):
+        for name, what in (("block", "block of tiny, 64 tokens"),
+                           ("decode", "decoder layer of tiny, 8 sequences of 64 positions")):
+            with tempfile.TemporaryDirectory() as folder:
+                out = pathlib.Path(folder) / "ways.json"
+                text = start(2, str(BENCH / f"pytorch_{name}.py"), "--rounds", "2", "--iters", "1",
+                             "--json", str(out))
+                self.assertIn(what, text)
+                ways = json.loads(out.read_text())["ways"]
+            self.assertEqual(list(ways), ["harpe", "nccl"])
+            self.assertEqual(ways["harpe"]["over_harpe"], 1)
+            self.assertGreater(ways["nccl"]["ms"], 0)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,90 @@
+"""What pytorch_block.py and pytorch_decode.py share: ways to compute the same, in turns."""
+import argparse
+import json
+import os
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+# Before anything of CUDA is opened.
+os.environ["NCCL_NVLS_ENABLE"] = "0"
+os.environ["TORCH_SYMM_MEM_DISABLE_MULTICAST"] = "1"
+
+import torch  # noqa: E402
+import torch.distributed as dist  # noqa: E402
+
+import harpe.ops as hp  # noqa: E402
+from harpe.examples._ranks import add_device  # noqa: E402
+
+Tensor = torch.Tensor
+BOUND = 0.03  # of the largest element: bf16 rounds partial sums, and each way its own
+
+
+def add_options(parser: argparse.ArgumentParser, iterations: int) -> None:
+    add_device(parser)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--iters", type=int, default=iterations, help="executions of a turn")
+    parser.add_argument("--json", metavar="FILE", help="write the medians there too")
+
+
+def check(results: dict[str, dict[str, Tensor]], reference: str) -> None:
+    """Ends the program where the results of a way differ from the reference's on any rank."""
+    for name, found in results.items():
+        for what, expected in results[reference].items():
+            expected = expected.float()
+            apart = (found[what].float() - expected).abs().max() / expected.abs().max()
+            dist.all_reduce(apart, dist.ReduceOp.MAX)
+            if not apart.item() < BOUND:
+                raise SystemExit(f"{name}: {what} differs by {apart.item():.1e} of its largest "
+                                 f"element; {BOUND} may be rounding")
+
+
+def time_turn(device: torch.device, run: Callable[[], Any], iterations: int) -> float:
+    """Milliseconds of an execution, on the rank where it took longest."""
+    dist.barrier()
+    if device.type == "cuda":
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        torch.cuda.synchronize()
+        begin.record()
+        for _ in range(iterations):
+            run()
+        end.record()
+        torch.cuda.synchronize()
+        taken = begin.elapsed_time(end)
+    else:
+        start = time.perf_counter()
+        for _ in range(iterations):
+            run()
+        taken = (time.perf_counter() - start) * 1e3
+    longest = torch.tensor(taken / iterations, device=device, dtype=torch.float64)
+    dist.all_reduce(longest, dist.ReduceOp.MAX)
+    return longest.item()
+
+
+def time_in_turns(device: torch.device, ways: dict[str, Callable[[], Any]],
+                  args: argparse.Namespace) -> dict[str, list[float]]:
+    turns: dict[str, list[float]] = {name: [] for name in ways}
+    for _ in range(args.rounds):
+        for name, run in ways.items():
+            turns[name].append(time_turn(device, run, args.iters))
+    return turns
+
+
+def report(args: argparse.Namespace, what: str, turns: dict[str, list[float]]) -> None:
+    """By rank 0: medians, and those of each round's ratio to `harpe`; and how harpe did it."""
+    rows = {name: {"ms": statistics.median(times),
+                   "over_harpe": statistics.median(t / ours for t, ours in
+                                                   zip(times, turns["harpe"]))}
+            for name, times in turns.items()}
+    ranks = dist.get_world_size()
+    print(f"{what}, {ranks} ranks; medians of {args.rounds} rounds")
+    for name, row in rows.items():
+        print(f"  {name:6} {row['ms']:9.3f} ms  {row['over_harpe']:.3f} of harpe's")
+    for plan in (plan for status in hp.status() for plan in status.plans):
+        print(f"  {plan.schedule}, {plan.copied_bytes // max(1, plan.launches)} bytes copied a "
+              f"launch: {plan.question}")
+    if args.json:
+        with open(args.json, "w", encoding="utf-8") as file:
+            json.dump({"what": what, "ranks": ranks, "rounds": args.rounds,
+                       "device": args.device, "ways": rows}, file)
