@@ -318,7 +318,7 @@ Activity TaskCosts::pass(TaskId id) const {
   const Task& task = plan_.tasks[id.index()];
   switch (launches_.by(id)) {
     case DoneBy::Total:
-      return added_at_home(task);
+      return added_at_home(id);
     case DoneBy::Rounding:
       return {};
     default:

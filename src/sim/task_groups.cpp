@@ -79,8 +79,8 @@ LaunchWork TaskCosts::work_of(const Group& group, std::span<const TaskPart> part
   };
   const Task& task = plan_.tasks[first.index()];
   if (is_leaf(statement_of(task).leaf, Leaf::Matmul)) {
-    const bool is_one_tile = is_streamed(launch->kernels.front().variant);
-    return gemm_work(launch->kernels, parts, is_one_tile, machine_.processor, bytes);
+    return gemm_work(launch->kernels, parts, launches_.is_streamed(first), machine_.processor,
+                     bytes);
   }
   return attention_work(launch->kernels, parts, group.masked, bytes);
 }

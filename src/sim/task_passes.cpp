@@ -55,7 +55,8 @@ std::vector<double> TaskCosts::passes_of_sum(const Task& task, Supplier by) cons
 
 // Contributions that a product adds to its own sums, each as a product with the identity: a tile's
 // rows more of depth.
-Activity TaskCosts::added_at_home(const Task& finalise) const {
+Activity TaskCosts::added_at_home(TaskId id) const {
+  const Task& finalise = plan_.tasks[id.index()];
   const std::string_view dtype = print(operand_type(finalise));
   const Ref& home = finalise.writes.front();
   const double elements = bytes_of(home) / static_cast<double>(size_in_bytes(dtype_of(home)));
@@ -71,7 +72,7 @@ Activity TaskCosts::added_at_home(const Task& finalise) const {
       std::max(Picoseconds(1), leaf_bound(machine_, print(Leaf::Matmul), dtype, flops, bytes));
   // Threads of the kernel of few rows look at what they add one behind the other (docs/kernels.md).
   constexpr double kStreamedAdds = 0.55e12;  // bytes a second
-  if (launches_.is_streamed(TaskId(&finalise - plan_.tasks.data()))) {
+  if (launches_.is_streamed(id)) {
     activity.work = std::max(activity.work, from_seconds(bytes / kStreamedAdds));
   }
   add_use(activity, find_resource(map_, ResourceKind::Sm, rank_of(finalise)),

@@ -233,6 +233,33 @@ TEST_F(OnGpus, are_priced_as_two_H200_take) {
   }
 }
 
+// Their sums leave once all are made, and are added slowly: measured as above, with pairs of
+// blocks. So a kernel of many rows, whose sums leave one after the other, is faster for
+// all-reduces.
+TEST_F(OnGpus, sums_of_few_rows_leave_at_the_end) {
+  struct Case {
+    const char* op;
+    std::vector<std::string> parameters;
+    const char* schedule;
+    double measured_us;
+  };
+  const std::vector<Case> cases = {
+      {"gemm_rs", {"m=192", "n=5120", "k=8192"}, "push", 38.8},
+      {"gemm_rs", {"m=256", "n=8192", "k=8192"}, "push", 56.9},
+      {"gemm_ar", {"m=192", "n=8192", "k=8192"}, "one_shot", 59.6},
+      {"gemm_ar", {"m=192", "n=8192", "k=8192"}, "push", 50.9},
+      {"gemm_ar", {"m=256", "n=4096", "k=14336"}, "one_shot", 63.9},
+      {"gemm_ar", {"m=256", "n=4096", "k=14336"}, "push", 55.8},
+      {"gemm_ar", {"m=8", "n=4096", "k=14336"}, "one_shot", 28.0},
+  };
+  for (const auto& [op, parameters, schedule, measured_us] : cases) {
+    const double us = simulated_us(op, parameters, schedule);
+    EXPECT_NEAR(us / measured_us, 1, 0.1) << op << " " << parameters[0] << " " << schedule;
+  }
+  const std::vector<std::string> shape = {"m=192", "n=8192", "k=8192"};
+  EXPECT_LT(simulated_us("gemm_ar", shape, "push"), simulated_us("gemm_ar", shape, "one_shot"));
+}
+
 // Weights of 67 MB a rank: 15 us at 4.4 TB/s, which two readings would add once more.
 TEST_F(OnGpus, of_few_rows_read_weights_once) {
   const auto shape = [](const std::string& rows) {
