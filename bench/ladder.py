@@ -6,7 +6,7 @@
 Each step is a schedule of the same operator under `harpe taxes --backend cuda`, so its parts are of
 what was executed (docs/taxes.md). `library` of decode is the faster of what `harpe bench decode`
 times as baselines, which have no parts. Prints a table in Markdown; `-o` appends a JSON line for
-each step.
+each step. Exit status 1 where a step did not run.
 """
 import argparse
 import json
@@ -53,15 +53,16 @@ def library_of(args, operator, sizes):
 
 
 def steps_of(args, operator, axis, steps, sizes):
-    """A row for each step that ran."""
+    """A row for each step, None for one that did not run."""
     if operator == "decode":
         theirs = library_of(args, operator, sizes)
-        if theirs:
-            yield {"step": "own kernel, then NCCL", "schedule": "library", "time_us": theirs}
+        step = {"step": "own kernel, then NCCL", "schedule": "library", "time_us": theirs}
+        yield step if theirs else None
     for step, schedule, collectives in steps:
         report = harpe(args, ["taxes", operator, *sizes, "--mesh", f"{axis}={args.ranks}",
                               "--schedule", schedule, "--collectives", collectives])
         if not report:
+            yield None
             continue
         found = report["schedules"][0]
         keys = ["time_us", *(f"{part}_us" for part in PARTS)]
@@ -78,11 +79,15 @@ def main():
     args = parser.parse_args()
     print("| case | step | schedule | time | " + " | ".join(PARTS) + " |")
     print("|---" * (4 + len(PARTS)) + "|")
+    is_complete = True
     for operator, axis, steps, sizes in CASES:
         name = f"`{operator}` {' '.join(sizes)}"
         if args.cases not in name:
             continue
         for row in steps_of(args, operator, axis, steps, sizes):
+            if row is None:
+                is_complete = False
+                continue
             parts = " | ".join(f"{row[f'{part}_us']:.1f}" if f"{part}_us" in row else "–"
                                for part in PARTS)
             print(f"| {name} | {row['step']} | `{row['schedule']}` | {row['time_us']:,.1f} | "
@@ -91,7 +96,8 @@ def main():
                 with open(args.output, "a", encoding="utf-8") as file:
                     file.write(json.dumps({"operator": operator, "sizes": sizes,
                                            "ranks": args.ranks, **row}) + "\n")
+    return 0 if is_complete else 1
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -23,13 +23,12 @@ from collections.abc import Callable
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from pytorch_common import add_options, check, report, time_in_turns  # noqa: E402, first
+from pytorch_common import begin, check, report, time_in_turns  # noqa: E402, first
 
 import torch  # noqa: E402
 import torch.distributed as dist  # noqa: E402
 
 import harpe.ops as hp  # noqa: E402
-from harpe.examples._ranks import join_ranks  # noqa: E402
 from harpe.examples.block import DIVIDED, Sizes, compute_block  # noqa: E402
 
 Tensor = torch.Tensor
@@ -169,14 +168,10 @@ def ways_of(group: dist.ProcessGroup, device: torch.device) -> dict[str, Callabl
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    add_options(parser, iterations=3)
-    parser.add_argument("--model", choices=MODELS, help="default 70b, on CPU ranks tiny")
     parser.add_argument("--tokens", type=int, help="default 8192, of tiny 64")
-    args = parser.parse_args()
-    args.model = args.model or ("70b" if args.device == "cuda" else "tiny")
+    args, device = begin(parser, MODELS, iterations=3)
     sizes = MODELS[args.model]
     sizes = dataclasses.replace(sizes, seq=args.tokens or sizes.seq)
-    device = join_ranks(args.device)
     ranks = dist.get_world_size()
     if sizes.seq % ranks or sizes.kv_heads % ranks:
         raise SystemExit(f"{ranks} ranks do not divide {sizes.seq} tokens and {sizes.kv_heads} key "

@@ -15,29 +15,36 @@ import torch  # noqa: E402
 import torch.distributed as dist  # noqa: E402
 
 import harpe.ops as hp  # noqa: E402
-from harpe.examples._ranks import add_device  # noqa: E402
+from harpe.examples._ranks import add_device, join_ranks  # noqa: E402
 
 Tensor = torch.Tensor
-BOUND = 0.03  # of the largest element: bf16 rounds partial sums, and each way its own
+# Of the largest element: partial sums are rounded, and by each way its own.
+BOUNDS = {torch.bfloat16: 0.03, torch.float32: 1e-4}
 
 
-def add_options(parser: argparse.ArgumentParser, iterations: int) -> None:
+def begin(parser: argparse.ArgumentParser, models: dict[str, Any],
+          iterations: int) -> tuple[argparse.Namespace, torch.device]:
+    """What is asked for, one of `models` among it, and where this rank's tensors are to be."""
     add_device(parser)
+    parser.add_argument("--model", choices=models, help="default 70b, on CPU ranks tiny")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--iters", type=int, default=iterations, help="executions of a turn")
     parser.add_argument("--json", metavar="FILE", help="write the medians there too")
+    args = parser.parse_args()
+    args.model = args.model or ("70b" if args.device == "cuda" else "tiny")
+    return args, join_ranks(args.device)
 
 
 def check(results: dict[str, dict[str, Tensor]], reference: str) -> None:
     """Ends the program where the results of a way differ from the reference's on any rank."""
     for name, found in results.items():
         for what, expected in results[reference].items():
-            expected = expected.float()
+            bound, expected = BOUNDS[expected.dtype], expected.float()
             apart = (found[what].float() - expected).abs().max() / expected.abs().max()
             dist.all_reduce(apart, dist.ReduceOp.MAX)
-            if not apart.item() < BOUND:
+            if not apart.item() < bound:
                 raise SystemExit(f"{name}: {what} differs by {apart.item():.1e} of its largest "
-                                 f"element; {BOUND} may be rounding")
+                                 f"element; {bound} may be rounding")
 
 
 def time_turn(device: torch.device, run: Callable[[], Any], iterations: int) -> float:

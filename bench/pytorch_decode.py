@@ -24,14 +24,13 @@ from collections.abc import Callable
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from pytorch_common import add_options, check, report, time_in_turns  # noqa: E402, first
+from pytorch_common import begin, check, report, time_in_turns  # noqa: E402, first
 
 import torch  # noqa: E402
 import torch.distributed as dist  # noqa: E402
 from torch.nn import functional  # noqa: E402
 
 import harpe.ops as hp  # noqa: E402
-from harpe.examples._ranks import join_ranks  # noqa: E402
 
 Tensor = torch.Tensor
 
@@ -113,13 +112,7 @@ def ways_of(layer: Layer) -> dict[str, Callable[[], tuple[Tensor, Tensor]]]:
 
 
 def captured(run: Callable[[], object]) -> Callable[[], None]:
-    """As a CUDA graph; called before, since plans are made at first calls."""
-    side = torch.cuda.Stream()
-    side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):
-        for _ in range(3):
-            run()
-    torch.cuda.current_stream().wait_stream(side)
+    """As a CUDA graph. Requires: it ran before, since plans are made at first calls."""
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         run()
@@ -128,15 +121,11 @@ def captured(run: Callable[[], object]) -> Callable[[], None]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    add_options(parser, iterations=20)
-    parser.add_argument("--model", choices=MODELS, help="default 70b, on CPU ranks tiny")
     parser.add_argument("--batch", type=int, default=8, help="sequences")
     parser.add_argument("--positions", type=int, help="of each; default 8192, of tiny 64")
-    args = parser.parse_args()
-    args.model = args.model or ("70b" if args.device == "cuda" else "tiny")
+    args, device = begin(parser, MODELS, iterations=20)
     sizes = MODELS[args.model]
     sizes = dataclasses.replace(sizes, positions=args.positions or sizes.positions)
-    device = join_ranks(args.device)
     ranks = dist.get_world_size()
     if sizes.kv_heads % ranks:
         raise SystemExit(f"{ranks} ranks do not divide {sizes.kv_heads} key heads")
