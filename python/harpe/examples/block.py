@@ -51,12 +51,13 @@ def draw_weights(sizes: Sizes) -> Weights:
 
 
 def rotate(x: Tensor) -> Tensor:
-    """Rotary embedding of x [b, s, heads, size]."""
+    """Rotary embedding of x [b, s, heads, size], in f32 whatever x is."""
     half = x.shape[3] // 2
     frequency = 10_000.0 ** (-torch.arange(half, device=x.device) / half)
     angle = (torch.arange(x.shape[1], device=x.device)[:, None] * frequency)[:, None]
     a, b = x[..., :half], x[..., half:]
-    return torch.cat([a * angle.cos() - b * angle.sin(), a * angle.sin() + b * angle.cos()], -1)
+    return torch.cat([a * angle.cos() - b * angle.sin(),
+                      a * angle.sin() + b * angle.cos()], -1).to(x.dtype)
 
 
 def attend(q: Tensor, k: Tensor, v: Tensor, head_dim: int) -> Tensor:
