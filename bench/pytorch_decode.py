@@ -138,6 +138,7 @@ def main() -> None:
     if dist.get_rank() == 0:
         report(args, f"decoder layer of {args.model}, {args.batch} sequences of {sizes.positions} "
                "positions", turns)
+    ways.clear()  # a communicator ends only behind the graphs that hold its kernels
     dist.destroy_process_group()
 
 
