@@ -38,7 +38,7 @@ std::optional<std::string_view> bytes_of(std::string_view file, const Elf64_Shdr
   return file.substr(section.sh_offset, section.sh_size);
 }
 
-// The section of that name in an ELF file of 64 bits.
+// The first section of which the name begins so, in an ELF file of 64 bits.
 std::optional<std::string_view> find_section(std::string_view file, std::string_view name) {
   const auto head = value_at<Elf64_Ehdr>(file, 0);
   if (!head || std::memcmp(head->e_ident, ELFMAG, SELFMAG) != 0 ||
@@ -54,8 +54,7 @@ std::optional<std::string_view> find_section(std::string_view file, std::string_
   for (std::uint64_t index = 0; index < head->e_shnum; ++index) {
     const auto section = section_at(index);
     if (!section || section->sh_name >= names->size()) return std::nullopt;
-    const std::string_view rest = names->substr(section->sh_name);
-    if (rest.substr(0, rest.find('\0')) == name) return bytes_of(file, *section);
+    if (names->substr(section->sh_name).starts_with(name)) return bytes_of(file, *section);
   }
   return std::nullopt;
 }
@@ -84,7 +83,7 @@ class MoveCounter {
 }  // namespace
 
 Checked<InstructionCounts> count_instructions(std::string_view name, std::string_view cubin) {
-  const auto code = find_section(cubin, std::string(".text.") + kEntryPoint);
+  const auto code = find_section(cubin, std::string(".text.") + kEntryPrefix);
   if (!code) {
     return make_diag(DiagCode::G036, {{"what", "the machine code"}, {"name", name}});
   }

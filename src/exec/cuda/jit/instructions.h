@@ -16,7 +16,7 @@ struct InstructionCounts {
   friend bool operator==(const InstructionCounts&, const InstructionCounts&) = default;
 };
 
-// Reads the code of `harpe_kernel` in a cubin for sm_90a, without a disassembler. `name` is for
+// Reads the code of the kernel in a cubin for sm_90a, without a disassembler. `name` is for
 // what is said. Errors: G036.
 [[nodiscard]] Checked<InstructionCounts> count_instructions(std::string_view name,
                                                             std::string_view cubin);

@@ -152,7 +152,8 @@ Checked<CachedKernel> compile_variant(const Nvrtc& compiler,
                                       std::span<const HeaderText> headers,
                                       const CompileNotice& notice) {
   HP_TRY(const KernelSource source, assemble(variant, headers));
-  const std::vector<std::string> options = compile_options();
+  std::vector<std::string> options = compile_options();
+  options.push_back("-Dharpe_kernel=" + entry_point(variant.name));
   return get_kernel(cache, variant.name, kernel_key(source, options, compiler.version()), [&] {
     if (notice) notice(variant.name);
     return compiler.compile(source, options);

@@ -84,9 +84,9 @@ Checked<Ok> KernelLibrary::fill(Slot& slot, const KernelVariant& variant) const 
       return to_diag(loaded.error(), device_.facts().id.value, "kernel `" + variant.name + "`");
     }
   }
-  HP_REQUIRE_OK(
-      driver_call(driver, "cuModuleGetFunction",
-                  driver.cuModuleGetFunction(&kernel.function, slot.module, kEntryPoint)));
+  HP_REQUIRE_OK(driver_call(driver, "cuModuleGetFunction",
+                            driver.cuModuleGetFunction(&kernel.function, slot.module,
+                                                       entry_point(variant.name).c_str())));
   HP_REQUIRE_OK(allow_shared_memory(driver, kernel));
   HP_TRY(kernel.blocks_per_multiprocessor, blocks_at_once(driver, kernel));
   slot.kernel = std::move(kernel);

@@ -9,7 +9,8 @@ namespace harpe::cuda {
 constexpr std::int64_t kMostSharedBytes = 227 * 1024;
 
 // One kernel as it is shipped: the text of a translation unit that includes our device headers by
-// their paths under src/ and defines `extern "C" __global__ void harpe_kernel(…)`.
+// their paths under src/ and defines `extern "C" __global__ void harpe_kernel(…)`, which profilers
+// show by the variant's name: it is compiled as `entry_point(name)`.
 struct KernelVariant {
   std::string name;    // "gemm_bf16_128x256x64_c2": letters, digits and `_`, no other has it
   std::string family;  // "gemm"
@@ -22,7 +23,11 @@ struct KernelVariant {
   friend bool operator==(const KernelVariant&, const KernelVariant&) = default;
 };
 
-// The entry point of every variant.
-constexpr const char* kEntryPoint = "harpe_kernel";
+// Of every variant, which has one.
+constexpr const char* kEntryPrefix = "harpe_";
+
+[[nodiscard]] inline std::string entry_point(const std::string& name) {
+  return kEntryPrefix + name;
+}
 
 }  // namespace harpe::cuda

@@ -26,7 +26,7 @@ std::optional<std::int64_t> number_before(std::string_view text, std::string_vie
 // What ptxas says of the entry point; it may say something of other functions before and after.
 std::string_view part_of_entry(std::string_view log) {
   constexpr std::string_view kHead = "Compiling entry function '";
-  const std::size_t start = log.find(std::string(kHead) + kEntryPoint + "'");
+  const std::size_t start = log.find(std::string(kHead) + kEntryPrefix);
   if (start == std::string_view::npos) return "";
   log.remove_prefix(start + kHead.size());
   return log.substr(0, log.find(kHead));
