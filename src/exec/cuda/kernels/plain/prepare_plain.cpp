@@ -30,6 +30,7 @@ class PreparedPlain final : public PreparedKernel {
     made->args_ = plain.args;
     made->shape_.grid[0] = static_cast<std::uint32_t>(plain.blocks);
     made->shape_.grid[1] = static_cast<std::uint32_t>(plain.places);
+    made->shape_.begins_early = plain.kernel == PlainKernel::AddRmsNorm;
     if (!plain.table.empty()) {
       HP_TRY(made->table_, DeviceMemory::copy_of(library.device(), plain.table));
       point_at(made->args_, made->table_->address());

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "exec/cuda/device/fences.cuh"
 #include "exec/cuda/device/numbers.cuh"
 #include "exec/cuda/device/pointwise.cuh"
 #include "exec/cuda/kernels/plain/device/plain_args.h"
@@ -161,19 +162,42 @@ HP_DEVICE void normalise_row(const Norm& norm, const NormRow& row,
   }
 }
 
+HP_DEVICE NormRow find_row(const AddRmsNormArgs& args, std::int64_t at) {
+  const std::int64_t turn = at / args.rows;
+  NormRow row;
+#pragma unroll
+  for (int i = 0; i < AddRmsNormArgs::kOperands; ++i) {
+    row.offsets[i] = (at - turn * args.rows) * args.row_bytes[i];
+  }
+  add_offsets(args.nest, 0, args.nest.count, turn, row.offsets);
+  return row;
+}
+
+// Has the second-level cache, where all kernels see the same, bring what no kernel before makes.
+template <class Real, class Norm>
+HP_DEVICE void fetch_ahead(const Norm& norm, const NormRow& row) {
+  if constexpr (Norm::kDense) {
+#pragma unroll
+    for (int run = 0; run < kNormKept<Real>; ++run) {
+      const std::int64_t first = first_of_run(run);
+      if (first >= norm.args.length) return;
+      prefetch(moved(norm.args.residual, row.offsets[1] + first * norm.args.element_bytes[1]));
+      prefetch(moved(norm.args.weight, row.offsets[2] + first * norm.args.element_bytes[2]));
+    }
+  }
+}
+
+// Begins while the kernel before ends.
 template <class Real, class Norm>
 HP_DEVICE void normalise_rows(const Norm& norm) {
   __shared__ Real parts[2][kNormThreads / 32];
   const AddRmsNormArgs& args = norm.args;
+  let_next_kernel_begin();
+  fetch_ahead<Real>(norm, find_row(args, blockIdx.x));  // there is no block without a row
+  await_kernel_before();
   int part = 0;
   for (std::int64_t at = blockIdx.x; at < args.all_rows; at += gridDim.x) {
-    const std::int64_t turn = at / args.rows;
-    const std::int64_t row = at - turn * args.rows;
-    NormRow begin;
-#pragma unroll
-    for (int i = 0; i < AddRmsNormArgs::kOperands; ++i) begin.offsets[i] = row * args.row_bytes[i];
-    add_offsets(args.nest, 0, args.nest.count, turn, begin.offsets);
-    normalise_row(norm, begin, parts[part]);
+    normalise_row(norm, find_row(args, at), parts[part]);
     part ^= 1;  // a thread may still read those of the row before
   }
 }
