@@ -20,6 +20,7 @@ class Rank {
       kernel_ = &launch;
     } else if (does_something(launch)) {
       ++others_;
+      if (kernel_ != nullptr && is_follower(launch)) ++followers_;
     }
   }
 
@@ -32,15 +33,18 @@ class Rank {
     if (std::ranges::any_of(kernel_->does, counts)) return draft_.refuse(task, Reason::CountsRows);
     if (!names_signals(kernel_->kernels.front())) return draft_.refuse(task, Reason::NoSignals);
     if (draft_.target.shares_gpus) return draft_.refuse(task, Reason::SharedGpus);
-    if (others_ > 0) return draft_.refuse(task, Reason::OtherLaunches, others_);
-    if (!has_plain_bounds()) {
+    if (followers_ < others_) {
+      return draft_.refuse(task, Reason::OtherLaunches, others_ - followers_);
+    }
+    const Bounds bounds = others_ > 0 ? Bounds::Begin : Bounds::Both;
+    if (!has_plain_bounds(bounds)) {
       return draft_.refuse(
           task, Reason::OtherBounds,
           std::ssize(entry_->awaits) + std::ssize(kernel_->awaits) + std::ssize(exit_->awaits),
           std::ssize(entry_->raises) + std::ssize(exit_->raises));
     }
     if (!may_read_early()) return draft_.refuse(task, Reason::ReadsEarly);
-    kernel_->bounds_epoch = true;
+    kernel_->bounds = bounds;
     draft_.applied(task);
   }
 
@@ -68,20 +72,28 @@ class Rank {
            !is_collective(launch) && !launch.lands;
   }
 
-  // A few flags of ranks of this node.
-  [[nodiscard]] bool has_plain_bounds() const {
+  // Behind the rank's first kernel, in its queue, and with kernels that need not know the epoch.
+  [[nodiscard]] bool is_follower(const Launch& launch) const {
+    return launch.queue == kernel_->queue && launch.begun.empty() && launch.raises.empty() &&
+           !is_collective(launch) && !launch.lands &&
+           std::ranges::none_of(launch.kernels, names_signals);
+  }
+
+  // A few flags of ranks of this node. An Exit of its own may have any.
+  [[nodiscard]] bool has_plain_bounds(Bounds bounds) const {
     const std::size_t most = draft_.target.most_bounds;
     const auto is_flag = [&](SignalId id) {
       const Signal& signal = draft_.out.signals[id.index()];
       return !signal.is_posted && !signal.is_in_data;
     };
-    return entry_->awaits.size() + kernel_->awaits.size() <= most && exit_->awaits.size() <= most &&
-           entry_->raises.size() <= most && exit_->raises.size() <= most &&
-           std::ranges::all_of(entry_->awaits, is_flag) &&
+    const auto are_plain = [&](const Launch& boundary) {
+      return boundary.awaits.size() <= most && boundary.raises.size() <= most &&
+             std::ranges::all_of(boundary.awaits, is_flag) &&
+             std::ranges::all_of(boundary.raises, is_flag, &Raise::signal);
+    };
+    return entry_->awaits.size() + kernel_->awaits.size() <= most && are_plain(*entry_) &&
            std::ranges::all_of(kernel_->awaits, is_flag) &&
-           std::ranges::all_of(exit_->awaits, is_flag) &&
-           std::ranges::all_of(entry_->raises, is_flag, &Raise::signal) &&
-           std::ranges::all_of(exit_->raises, is_flag, &Raise::signal);
+           (bounds == Bounds::Begin || are_plain(*exit_));
   }
 
   // Whether no task writes what the kernel may read before the Entry's waits are over.
@@ -108,7 +120,8 @@ class Rank {
   Launch* entry_ = nullptr;
   Launch* exit_ = nullptr;
   Launch* kernel_ = nullptr;
-  int others_ = 0;
+  int others_ = 0;     // that do something
+  int followers_ = 0;  // of these, behind the kernel
 };
 
 }  // namespace

@@ -97,13 +97,12 @@ void choose_variants(Draft& draft);
 void signal_in_data(Draft& draft);
 
 // A kernel that is all of an execution on its rank begins and ends the execution itself: no other
-// kernel stands between it and the next one.
-// Precondition: the target's kernel can, awaits or raises signals inside, and counts no rows; no
-// other launch of the rank has kernels, waits or signals; the Exit awaits nothing; GPUs are not
-// shared; the kernel reads inputs of its rank, and what its own signals bring.
-// Order: the kernel may read these before the waits of the Entry and of the launch are over. All
-// else is as it is.
-// Data, rounding: as they are.
+// kernel stands between it and the next one. One that kernels without signals follow begins it.
+// Precondition: the target's kernel can, awaits or raises signals inside, and counts no rows; other
+// launches of the rank come behind it in its queue, and have no signals but what they await before
+// their kernels; GPUs are not shared; the kernel reads inputs of its rank, and what its own signals
+// bring. Order: the kernel may read these before the waits of the Entry and of the launch are over.
+// All else is as it is. Data, rounding: as they are.
 void bound_epochs(Draft& draft);
 
 }  // namespace harpe::launch

@@ -121,6 +121,11 @@ struct Kernel {
   friend bool operator==(const Kernel&, const Kernel&) = default;
 };
 
+// Which boundaries of its rank's execution a kernel stands for. Begin: it raises the Entry's
+// signals, and waits before it stores for what the Entry and its launch await. Both: behind its
+// last store it also ends the epoch and raises the Exit's signals.
+enum class Bounds : std::uint8_t { None, Begin, Both };
+
 // Kernels of one queue, one behind the other, with what they wait for and what they raise.
 struct Launch {
   RankId rank;
@@ -141,10 +146,7 @@ struct Launch {
   bool raised_by_engine = false;   // else by a kernel of one warp
   std::int32_t reserved_sms = 0;   // left free for kernels that must run beside it
   bool begins_epoch = false;       // the Entry of its rank
-  // Its kernel does what the rank's Entry and Exit stand for: it raises the Entry's signals, waits
-  // before it stores for what the Entry and this launch await, and raises the Exit's signals behind
-  // its last store.
-  bool bounds_epoch = false;
+  Bounds bounds = Bounds::None;    // what its kernel does of the Entry and the Exit of its rank
   friend bool operator==(const Launch&, const Launch&) = default;
 };
 

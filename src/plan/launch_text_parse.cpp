@@ -211,9 +211,11 @@ class LaunchParser {
       HP_REQUIRE_OK(line.expect("epoch"));
       launch.begins_epoch = true;
     }
-    if (line.accept("bounds")) {
+    for (const auto& [word, bounds] :
+         {std::pair("opens", Bounds::Begin), {"bounds", Bounds::Both}}) {
+      if (launch.bounds != Bounds::None || !line.accept(word)) continue;
       HP_REQUIRE_OK(line.expect("epoch"));
-      launch.bounds_epoch = true;
+      launch.bounds = bounds;
     }
     HP_REQUIRE_OK(parse_raises(line, "ready", launch.ready));
     HP_REQUIRE_OK(parse_optional_signal(line, "all_ready", launch.all_ready));

@@ -64,7 +64,7 @@ TaskLaunches::TaskLaunches(const Plan& plan, const launch::LaunchPlan& launches)
 
 void TaskLaunches::note(const launch::Launch& launch, std::size_t at) {
   inside_[at] = std::ranges::any_of(launch.kernels, has_inner_waits) ? 1 : 0;
-  if (launch.bounds_epoch) bounded_.insert(launch.rank);
+  if (launch.bounds != launch::Bounds::None) bounded_.insert(launch.rank);
   const bool has_panels = std::ranges::any_of(
       launch.kernels, [](const launch::Kernel& kernel) { return !kernel.panels.empty(); });
   for (const TaskId id : launch.does) {

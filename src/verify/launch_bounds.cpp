@@ -27,6 +27,15 @@ bool has_raises(const Launch& launch) {
   return !launch.ready.empty() || !launch.pulled.empty() || !launch.raises.empty();
 }
 
+bool names_signals(const launch::Kernel& kernel) {
+  const auto is_awaited = [](const auto& each) { return each.when.has_value(); };
+  return !kernel.fused_stores.empty() || !kernel.fused_copies.empty() ||
+         std::ranges::any_of(kernel.arrivals, is_awaited) ||
+         std::ranges::any_of(kernel.panels, [&](const launch::Panel& panel) {
+           return std::ranges::any_of(panel.addends, is_awaited);
+         });
+}
+
 class BoundsCheck {
  public:
   BoundsCheck(const Plan& plan, const LaunchPlan& launches)
@@ -40,7 +49,7 @@ class BoundsCheck {
     std::map<RankId, std::size_t> bounding;  // the last of each rank
     for (id_ = 0; id_ < launches_.launches.size(); ++id_) {
       const Launch& launch = launches_.launches[id_];
-      if (!launch.bounds_epoch) continue;
+      if (launch.bounds == launch::Bounds::None) continue;
       HP_REQUIRE_OK(check_launch(launch));
       HP_REQUIRE_OK(check_reads(launch));
       bounding[launch.rank] = id_;
@@ -50,7 +59,7 @@ class BoundsCheck {
       const auto found = bounding.find(launches_.launches[i].rank);
       if (found == bounding.end() || found->second == i) continue;
       id_ = found->second;
-      HP_REQUIRE_OK(check_other(launches_.launches[i]));
+      HP_REQUIRE_OK(check_other(launches_.launches[i], i));
     }
     return Ok{};
   }
@@ -92,14 +101,25 @@ class BoundsCheck {
     return refuse("it, or its rank's Entry or Exit, has signals that are no words of a page");
   }
 
-  [[nodiscard]] Checked<Ok> check_other(const Launch& other) const {
+  [[nodiscard]] Checked<Ok> check_other(const Launch& other, std::size_t at) const {
+    const Launch& bounding = launches_.launches[id_];
     const bool is_exit = is_boundary(other, TaskKind::Exit);
+    if (is_exit && bounding.bounds == launch::Bounds::Begin) return Ok{};  // a kernel of its own
     if (is_exit && has_other_waits(other)) {
       return refuse("the Exit of its rank waits for more than signals");
     }
     if (is_exit || is_boundary(other, TaskKind::Entry)) return check_flags(other);
     if (other.kernels.empty() && !has_waits(other) && !has_raises(other)) return Ok{};
-    return refuse("its rank launches other kernels, or waits or raises signals in other launches");
+    if (bounding.bounds == launch::Bounds::Both) {
+      return refuse(
+          "its rank launches other kernels, or waits or raises signals in other launches");
+    }
+    const bool counts = has_other_waits(other) || has_raises(other) ||
+                        std::ranges::any_of(other.kernels, names_signals);
+    if (at > id_ && other.queue == bounding.queue && !counts) return Ok{};
+    return refuse(
+        "another launch of its rank does not follow it in its queue, raises signals or "
+        "waits inside");
   }
 
   [[nodiscard]] bool is_input(const launch::Place& place, RankId rank) const {

@@ -6,7 +6,7 @@
 
 namespace harpe::verifier {
 
-// Kernels that begin and end their rank's execution themselves (launch::Launch::bounds_epoch). The
+// Kernels that begin and end their rank's execution themselves (launch::Launch::bounds). The
 // steps of a launch plan have the Entry before all that such a kernel does, and the Exit behind it,
 // as if both were kernels of their own. So this shows that the kernel may read earlier: it reads
 // only what no task writes, or what comes by its own signals, before the Entry's waits are over;

@@ -18,7 +18,7 @@ AXES = {"ag_gemm": "tp", "gemm_rs": "tp", "gemm_ar": "tp", "attention": "cp",
         "attention_bwd": "cp", "decode": "tp", "moe": "ep", "moe_capped": "ep"}
 RANKS = (2, 3, 4, 8)
 WORDS = {"rank", "queue", "does", "lands", "skipped", "after", "begun", "awaits", "begins", "ready",
-         "all_ready", "pulled", "all_pulled", "reserved", "raises", "by", "bounds"}
+         "all_ready", "pulled", "all_pulled", "reserved", "raises", "by", "bounds", "opens"}
 NUMBERS = ("rank", "queue", "does", "lands", "after", "begun", "awaits", "all_ready", "all_pulled")
 SIGNAL = re.compile(r"signal (\d+) rank \d+ (\w+) \d+(?: from[ \d]+?)?"
                     r"(?: arrivals (\d+))?( posted)?(?: in data)?")

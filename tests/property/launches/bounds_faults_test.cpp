@@ -10,6 +10,7 @@
 namespace harpe::test {
 namespace bounds_faults_test {
 
+using launch::Bounds;
 using launch::Kernel;
 using launch::Launch;
 using launch::LaunchPlan;
@@ -34,17 +35,18 @@ void expect_found(const Described& base, const std::vector<Fault>& faults) {
   for (const Fault& fault : faults) {
     Described d = base;
     fault.plant(d.launches);
-    EXPECT_EQ(finding(d),
-              "error[V740]: launch 1 of rank 0 cannot bound its epoch: " + fault.problem +
-                  "; remove `bounds epoch` from the launch, so that kernels of their "
-                  "own stand between executions")
+    EXPECT_EQ(
+        finding(d),
+        "error[V740]: launch 1 of rank 0 cannot bound its epoch: " + fault.problem +
+            "; remove `bounds epoch` or `opens epoch` from the launch, so that kernels of their "
+            "own stand between executions")
         << fault.name;
   }
 }
 
 TEST(BoundsFaults, start_from_what_verifies) {
   for (Described base : {one_shot(), gathered(), describe("decode", {}, "cp=2", "bulk")}) {
-    EXPECT_TRUE(bounding(base.launches).bounds_epoch);
+    EXPECT_EQ(bounding(base.launches).bounds, Bounds::Both);
     EXPECT_EQ(finding(base), "verified");
   }
 }
@@ -71,14 +73,14 @@ TEST(BoundsFaults, turns_begin_by_signals_of_this_execution) {
   request.schedule = "one_shot";
   const Described in_turns = describe(request, {.takes_turns = true});
   EXPECT_FALSE(in_turns.launches.launches[0].raises.empty());
-  EXPECT_TRUE(in_turns.launches.launches[1].bounds_epoch);
+  EXPECT_EQ(in_turns.launches.launches[1].bounds, Bounds::Both);
   EXPECT_EQ(finding(in_turns), "verified");
 }
 
 // Totals of other ranks are stored here, which the Exit awaits.
 TEST(BoundsFaults, exits_that_wait) {
   const Described totals = describe("gemm_ar", {"m=1024", "n=8192", "k=8192"}, "tp=2", "push");
-  EXPECT_TRUE(totals.launches.launches[1].bounds_epoch);
+  EXPECT_EQ(totals.launches.launches[1].bounds, Bounds::Both);
   EXPECT_FALSE(totals.launches.launches[2].awaits.empty());
   EXPECT_EQ(finding(totals), "verified");
   expect_found(totals,
@@ -88,6 +90,24 @@ TEST(BoundsFaults, exits_that_wait) {
                 {"the beginning of another launch",
                  [](LaunchPlan& m) { m.launches[2].begun.push_back(launch::LaunchId(0)); },
                  "the Exit of its rank waits for more than signals"}});
+}
+
+// A norm follows the kernel, which so only begins the execution.
+TEST(BoundsFaults, kernels_behind_it) {
+  const Described normed =
+      describe("gemm_ar_norm", {"m=8", "n=8192", "k=8192"}, "tp=2", "one_shot");
+  EXPECT_EQ(normed.launches.launches[1].bounds, Bounds::Begin);
+  EXPECT_EQ(finding(normed), "verified");
+  const std::string follows =
+      "another launch of its rank does not follow it in its queue, raises signals or waits inside";
+  expect_found(
+      normed,
+      {{"ends what goes on", [](LaunchPlan& m) { bounding(m).bounds = Bounds::Both; },
+        "its rank launches other kernels, or waits or raises signals in other launches"},
+       {"in another queue", [](LaunchPlan& m) { m.launches[2].queue = m.launches[0].queue; },
+        follows},
+       {"with a signal of this epoch",
+        [](LaunchPlan& m) { m.launches[2].raises.push_back(m.launches[3].raises[0]); }, follows}});
 }
 
 TEST(BoundsFaults, launches_of_two_kernels) {

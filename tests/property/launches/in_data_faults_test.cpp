@@ -32,7 +32,7 @@ Described one_shot() { return in_data(in_words()); }
 // Likewise, and rows of ranks differ. Entry and Exit are kernels, so that there may be others.
 Described scattered_rows() {
   Described d = describe("gemm_rs", {"m=1024", "n=512", "k=1024"}, "tp=2", "push");
-  for (Launch& launch : d.launches.launches) launch.bounds_epoch = false;
+  for (Launch& launch : d.launches.launches) launch.bounds = launch::Bounds::None;
   return d;
 }
 

@@ -102,13 +102,12 @@ class Mutator {
     add("do a task twice", [=](LaunchPlan& m) {
       m.launches[l].does.push_back(m.launches[(l + 1) % m.launches.size()].does.front());
     });
-    if (!launch.begins_epoch) {
-      add("begin an execution twice", [=](LaunchPlan& m) { m.launches[l].begins_epoch = true; });
-    } else {
-      add("begin no execution", [=](LaunchPlan& m) { m.launches[l].begins_epoch = false; });
+    add(launch.begins_epoch ? "begin no execution" : "begin an execution twice",
+        [=](LaunchPlan& m) { m.launches[l].begins_epoch = !m.launches[l].begins_epoch; });
+    for (const auto bounds : {launch::Bounds::None, launch::Bounds::Begin, launch::Bounds::Both}) {
+      if (bounds == launch.bounds) continue;
+      add_order("bound an epoch otherwise", [=](LaunchPlan& m) { m.launches[l].bounds = bounds; });
     }
-    add_order("bound an epoch or do not",
-              [=](LaunchPlan& m) { m.launches[l].bounds_epoch = !m.launches[l].bounds_epoch; });
     for (std::size_t other = l + 1; other < launches_.launches.size(); ++other) {
       const launch::Launch& next = launches_.launches[other];
       if (next.rank != launch.rank || next.queue != launch.queue) continue;

@@ -53,7 +53,7 @@ Checked<RankProgram> RankProgram::make(int rank, Parts parts) {
   };
   for (std::size_t at = 0; at < program.parts_.launches.size(); ++at) {
     const launch::Launch& launch = program.launch_of(program.parts_.launches[at].id);
-    if (launch.bounds_epoch) program.bounding_ = at;
+    if (launch.bounds != launch::Bounds::None) program.bounding_ = at;
     const QueueId queue = program.queue_of(launch);
     if (!program.streams_.contains(queue)) {
       HP_TRY(Stream stream, Stream::create(device));
@@ -81,7 +81,8 @@ QueueId RankProgram::queue_of_boundaries() const {
 }
 
 QueueId RankProgram::queue_of(const launch::Launch& launch) const {
-  return is_boundary(launch) ? origin_ : launch.queue;
+  const bool is_alone = bounding_.has_value();  // its launches are in one queue
+  return is_boundary(launch) || is_alone ? origin_ : launch.queue;
 }
 
 Checked<Ok> RankProgram::warm_up() const {
@@ -152,7 +153,7 @@ Result<Ok, CudaError> RankProgram::order_all(const Pass& pass) const {
 
 bool RankProgram::is_one_kernel() const {
   const bool is_disturbed = parts_.delay_seed || parts_.stray_at;
-  return bounding_ && !parts_.zero_first && !is_disturbed;
+  return bounding_ && !is_opened() && !parts_.zero_first && !is_disturbed;
 }
 
 Result<Ok, CudaError> RankProgram::replay(const Stream& stream) const {
@@ -163,11 +164,22 @@ Result<Ok, CudaError> RankProgram::replay(const Stream& stream) const {
 Result<Ok, CudaError> RankProgram::order_bounding(std::size_t index, const Pass& pass) const {
   const bool has_zeros = parts_.zero_first && parts_.zero_first->bytes > 0;
   HP_CHECK(!has_zeros, "kernels that count rows bound no execution");
-  for (std::size_t i = 0; i < parts_.launches.size(); ++i) {
+  const auto is_stood_for = [&](std::size_t i) {
     const launch::Launch& launch = launch_of(parts_.launches[i].id);
-    if (i == index || is_boundary(launch)) HP_REQUIRE_OK(order_disturbance(place_of(i, pass)));
+    return i == index || launch.begins_epoch || (is_boundary(launch) && !is_opened());
+  };
+  for (std::size_t i = 0; i < parts_.launches.size(); ++i) {
+    if (is_stood_for(i)) HP_REQUIRE_OK(order_disturbance(place_of(i, pass)));
   }
-  return parts_.launches[index].work.enqueue(origin().handle());
+  HP_REQUIRE_OK(parts_.launches[index].work.enqueue(origin().handle()));
+  for (std::size_t i = 0; is_opened() && i < parts_.launches.size(); ++i) {
+    if (!is_stood_for(i)) HP_REQUIRE_OK(order(i, pass));
+  }
+  return Ok{};
+}
+
+bool RankProgram::is_opened() const {
+  return bounding_ && launch_of(parts_.launches[*bounding_].id).bounds == launch::Bounds::Begin;
 }
 
 // A stream that the capture has come to must come back.
@@ -182,12 +194,14 @@ Result<Ok, CudaError> RankProgram::join_queues() const {
 
 RankProgram::Place RankProgram::place_of(std::size_t index, const Pass& pass) const {
   const launch::Launch& launch = launch_of(parts_.launches[index].id);
-  return {.index = index,
-          .launch = &launch,
-          .stream = &streams_.at(queue_of(launch)),
-          .context = parts_.peers->page(rank_).context(
-              pass.limit, static_cast<std::uint32_t>(launch.does.front().value)),
-          .trace = pass.trace};
+  Place place{.index = index,
+              .launch = &launch,
+              .stream = &streams_.at(queue_of(launch)),
+              .context = parts_.peers->page(rank_).context(
+                  pass.limit, static_cast<std::uint32_t>(launch.does.front().value)),
+              .trace = pass.trace};
+  place.context.ahead = is_opened() && pass.trace == nullptr && !launch.begins_epoch ? 1 : 0;
+  return place;
 }
 
 Result<Ok, CudaError> RankProgram::order(std::size_t index, const Pass& pass) const {
@@ -287,17 +301,25 @@ bool RankProgram::is_one_turn(const Place& place) const {
   return is_boundary(*place.launch) && place.trace == nullptr;
 }
 
+// Where no rank waits for any, nothing counts epochs, and no wait fails.
+bool RankProgram::has_signals() const {
+  return !parts_.launch_plan->signals.empty() || parts_.trace || parts_.delay_seed;
+}
+
 Result<Ok, CudaError> RankProgram::order_turn(const Place& place) const {
+  if (!has_signals()) return Ok{};
   const launch::Launch& launch = *place.launch;
   std::vector<device::SignalWait> waits;
   if (is_one_turn(place)) waits = waits_on(launch.awaits);
   const Raises raises = kept(launch, launch.raises);
   const std::vector<device::RaiseTarget> targets = targets_of(raises);
-  if (launch.begins_epoch || parts_.zero_first || !waits.empty() || !targets.empty()) {
+  // The Exit counts an epoch that a kernel began.
+  const bool counts = launch.begins_epoch || place.context.ahead != 0;
+  if (counts || parts_.zero_first || !waits.empty() || !targets.empty()) {
     HP_REQUIRE_OK(
         parts_.kernels.turn(*place.stream, parts_.peers->signals(rank_), place.context,
                             {.waits = waits,
-                             .begins_epoch = launch.begins_epoch,
+                             .counts_epoch = counts,
                              .targets = targets,
                              .begins_early = is_one_turn(place) && is_behind_kernel(place)}));
   }

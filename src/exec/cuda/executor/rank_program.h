@@ -21,7 +21,7 @@ namespace harpe::cuda {
 // A launch of the launch plan, ready to be ordered.
 struct PreparedLaunch {
   launch::LaunchId id;
-  Launches work;           // of one that bounds its epoch: the whole execution
+  Launches work;           // of one that bounds its epoch: with what it does of Entry and Exit
   Launches traced_work{};  // the same as part of a trace, where there is one
   FixedWords fixed{};
 };
@@ -119,7 +119,9 @@ class RankProgram {
   [[nodiscard]] Result<Ok, CudaError> join_queues() const;
   [[nodiscard]] Result<Ok, CudaError> order(std::size_t index, const Pass& pass) const;
   [[nodiscard]] bool is_boundary(const launch::Launch& launch) const;
+  // With what follows a kernel that only begins the epoch.
   [[nodiscard]] Result<Ok, CudaError> order_bounding(std::size_t index, const Pass& pass) const;
+  [[nodiscard]] bool is_opened() const;  // by a kernel, and ended by the Exit
   [[nodiscard]] Place place_of(std::size_t index, const Pass& pass) const;
   // What tests have a rank do before a launch.
   [[nodiscard]] Result<Ok, CudaError> order_disturbance(const Place& place) const;
@@ -136,6 +138,7 @@ class RankProgram {
   [[nodiscard]] Result<Ok, CudaError> order_work(const Place& place) const;
   // A boundary waits and raises in one kernel, but where stamps come in between.
   [[nodiscard]] bool is_one_turn(const Place& place) const;
+  [[nodiscard]] bool has_signals() const;
   [[nodiscard]] Result<Ok, CudaError> order_turn(const Place& place) const;
   [[nodiscard]] Result<Ok, CudaError> order_kernels(const Place& place) const;
   [[nodiscard]] static Result<Ok, CudaError> stamp(const Place& place, Moment moment);

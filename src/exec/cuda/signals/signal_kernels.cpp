@@ -52,7 +52,7 @@ Result<Ok, CudaError> SignalKernels::turn(const Stream& stream, const SignalAddr
   device::TurnArgs args{};
   args.await.context = context;
   args.await.count = take(turn.waits, args.await.waits);
-  args.begun_epoch = turn.begins_epoch ? word_at(own.epoch()) : nullptr;
+  args.counted_epoch = turn.counts_epoch ? word_at(own.epoch()) : nullptr;
   args.raise = raise_args(own, turn.targets);
   const LaunchShape shape{.begins_early = turn.begins_early || before > 0};
   HP_REQUIRE_OK(launch(*driver_, *turn_, shape, stream.handle(), args));

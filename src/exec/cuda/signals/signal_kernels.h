@@ -18,11 +18,11 @@ class SignalKernels {
   [[nodiscard]] static Checked<SignalKernels> load(KernelLibrary& library);
 
   // What stands between executions, as one kernel: `waits` as of await; the rank's next epoch,
-  // where an execution begins; `targets` as of raise. A poisoned rank's record says that it was
-  // seen. Requires: a context with a record.
+  // where an execution begins here, or ends that a kernel began; `targets` as of raise. A poisoned
+  // rank's record says that it was seen. Requires: a context with a record.
   struct Turn {
     std::span<const device::SignalWait> waits = {};
-    bool begins_epoch = false;
+    bool counts_epoch = false;
     std::span<const device::RaiseTarget> targets = {};
     bool begins_early = false;  // as of raise
   };
@@ -31,7 +31,7 @@ class SignalKernels {
   // The rank's next epoch alone.
   [[nodiscard]] Result<Ok, CudaError> begin_epoch(const Stream& stream, const SignalAddresses& own,
                                                   const device::WaitContext& context) const {
-    return turn(stream, own, context, {.begins_epoch = true});
+    return turn(stream, own, context, {.counts_epoch = true});
   }
   // Raises all once what the stream holds is done, and releases it to who awaits them; `own` are
   // the raising rank's. A poisoned rank poisons those who wait instead. `begins_early`: on the GPU

@@ -82,6 +82,7 @@ HP_DEVICE bool await_exit(const WaitContext& context, const Bounds& bounds, std:
 // Each of `arrivals` threads calls this once its share of the kernel is done. The last one ends the
 // execution. If the rank is poisoned, that thread tells the host and the ranks that wait for it.
 HP_DEVICE void end_bounds(const WaitContext& context, const Bounds& bounds) {
+  if (bounds.begins_only != 0) return;
   const std::uint32_t epoch = load_relaxed_system(bounds.epoch) + 1;
   fence_gpu();
   if (add_relaxed_gpu(bounds.done, 1) + 1 != bounds.arrivals) return;
@@ -143,8 +144,8 @@ HP_DEVICE void turn(const TurnArgs& args) {
   if (threadIdx.x == 0 && load_relaxed_system(args.raise.poison) != 0) {
     store_release_system(&args.await.context.fault->is_stopped, 1);
   }
-  if (args.begun_epoch != nullptr && threadIdx.x == 0) {
-    store_relaxed_system(args.begun_epoch, load_relaxed_system(args.begun_epoch) + 1);
+  if (args.counted_epoch != nullptr && threadIdx.x == 0) {
+    store_relaxed_system(args.counted_epoch, load_relaxed_system(args.counted_epoch) + 1);
   }
   __syncwarp();
   raise_signals(args.raise);

@@ -38,9 +38,10 @@ struct SignalWait {
 // at each end.
 inline constexpr int kMostBounds = 8;
 
-// What a kernel that is all of an execution on its rank does in place of Entry and Exit. It raises
-// the signals of the Entry. It waits for other ranks before it stores. Behind its last store it
-// waits for what the Exit awaits, ends the epoch and raises the signals of the Exit. `done` counts
+// What a kernel that is all of an execution on its rank, or the first of it, does in place of Entry
+// and Exit. It raises the signals of the Entry. It waits for other ranks before it stores. Where it
+// is all, it waits behind its last store for what the Exit awaits, ends the epoch and raises the
+// signals of the Exit. `done` counts
 // the threads that have finished, up to `arrivals`; it is zero before and after.
 struct Bounds {
   std::uint32_t* epoch;  // of the rank; null: other kernels stand between executions
@@ -52,7 +53,7 @@ struct Bounds {
   std::int32_t wait_count;
   std::int32_t exit_count;
   std::int32_t end_count;
-  std::uint32_t no_gap;
+  std::uint32_t begins_only;  // 1: an Exit of its own ends the epoch
   RaiseTarget begins[kMostBounds];
   SignalWait waits[kMostBounds];
   SignalWait exits[kMostBounds];
@@ -79,7 +80,7 @@ struct AwaitArgs {
 // Between two executions: waits for some signals, then increments the epoch, then raises others.
 struct TurnArgs {
   AwaitArgs await;
-  std::uint32_t* begun_epoch;  // null: it stays
+  std::uint32_t* counted_epoch;  // null: it stays
   RaiseArgs raise;
 };
 
