@@ -159,8 +159,6 @@ class Carrier {
 
 }  // namespace
 
-void signal_in_data(Draft& draft) {
-  if (!draft.target.takes_turns) Carrier(draft).carry();
-}
+void signal_in_data(Draft& draft) { Carrier(draft).carry(); }
 
 }  // namespace harpe::launch

@@ -141,10 +141,11 @@ class RaceCheck {
   }
 
   // Between a rank's Exit and its next Entry its homes are the caller's, and where plans take turns
-  // its slots another plan's.
+  // its slots another plan's, but for those that are kept apart.
   Checked<Ok> check_span(std::int32_t task, const ResolvedRef& ref, Clock clock) {
     const Alloc& alloc = plan_.allocs[static_cast<std::size_t>(ref.alloc)];
-    const bool has_credit = scope_.is_of_launches && !scope_.takes_turns;
+    const bool has_credit =
+        scope_.is_of_launches && scope_.apart[static_cast<std::size_t>(ref.alloc)];
     if (has_credit && alloc.level != Level::Home) return Ok{};
     const std::int32_t entry = entry_[turn_of(alloc.rank, task)];
     if (!is_over(entry, clock)) {

@@ -42,6 +42,7 @@ struct Scope {
   bool is_of_launches = false;
   bool takes_turns = false;         // launches whose memory other plans use between executions
   std::vector<bool> narrowed = {};  // per allocation: partial states that are left in 16 bits
+  std::vector<bool> apart = {};  // per allocation: no other plan uses it, though plans take turns
   [[nodiscard]] std::size_t task(std::int32_t id) const {  // in the first execution
     return static_cast<std::size_t>(id) % tasks;
   }

@@ -57,9 +57,6 @@ class UseCheck {
       return unfit(launches_, id, "it is no flag of a sync");
     }
     if (signal.is_posted) return unfit(launches_, id, "a proxy raises it");
-    if (says(launches_.target, "turns")) {
-      return unfit(launches_, id, "other plans use the memory between executions");
-    }
     return Ok{};
   }
 

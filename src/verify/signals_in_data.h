@@ -17,8 +17,8 @@ namespace harpe::verifier {
 // Signals that have no word (launch::Signal::is_in_data). The reader takes an element once it is
 // there and leaves "absent" behind, so each element has one store and one read an execution.
 
-// Each is a flag that one fused store raises, and that addends of one kernel wait for; the memory
-// is no other plan's between executions. Requires: check_launches. Errors: V730.
+// Each is a flag that one fused store raises, and that addends of one kernel wait for. Where plans
+// take turns the memory is kept apart (launch::inboxes_of). Requires: check_launches. Errors: V730.
 [[nodiscard]] Checked<Ok> check_signals_in_data(const launch::LaunchPlan& launches);
 
 // The cells that such signals are of.

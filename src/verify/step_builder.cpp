@@ -1,5 +1,6 @@
 #include "verify/step_builder.h"
 
+#include "plan/inboxes.h"
 #include "verify/target_words.h"
 
 namespace harpe::verifier {
@@ -40,6 +41,8 @@ void StepBuilder::begin(const Plan& plan, const launch::LaunchPlan& launches,
                 .is_of_launches = true,
                 .takes_turns = says(launches.target, "turns")};
   out_.scope.narrowed.resize(private_from, false);
+  out_.scope.apart.resize(private_from, !out_.scope.takes_turns);
+  for (const AllocId id : launch::inboxes_of(launches)) out_.scope.apart[id.index()] = true;
   for (const AllocId id : launches.partials16) {
     Alloc& alloc = out_.plan.allocs[id.index()];
     alloc.dtype = find_buffer(plan.program, alloc.buffer)->dtype;

@@ -151,7 +151,7 @@ struct Room {
     HP_TRY(MappedMemory rings, MappedMemory::allocate(device, 2 * bytes));
     HP_TRY(DeviceMemory heads, DeviceMemory::zeros(device, 64));
     HP_TRY(MappedMemory early, MappedMemory::allocate(device, sizeof(std::uint32_t)));
-    HP_TRY(SignalPage page, SignalPage::create(device, 1));
+    HP_TRY(SignalPage page, SignalPage::create(device, {.flags = 1}));
     return Room{.source = std::move(source),
                 .target = std::move(target),
                 .rings = std::move(rings),

@@ -118,7 +118,7 @@ TEST_F(Signals, are_more_than_one_launch_holds) {
   const auto kernels = SignalKernels::load(library);
   ASSERT_TRUE(kernels.ok()) << render(kernels.error());
   constexpr int kMany = 100;
-  const auto page = SignalPage::create(device, kMany);
+  const auto page = SignalPage::create(device, {.flags = kMany});
   const auto stream = Stream::create(device);
   ASSERT_TRUE(page.ok() && stream.ok());
   std::vector<device::RaiseTarget> targets;

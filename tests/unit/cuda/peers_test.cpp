@@ -61,7 +61,7 @@ TEST(Peers, that_share_a_gpu_need_memory_for_all) {
 TEST(SignalPage, gives_every_signal_a_line_of_its_own) {
   const auto device = Device::open(make_fake_driver(), DeviceId(0));
   ASSERT_TRUE(device.ok());
-  auto page = SignalPage::create(*device, 3);
+  auto page = SignalPage::create(*device, {.flags = 3});
   ASSERT_TRUE(page.ok());
   const SignalAddresses& at = page->addresses();
   EXPECT_EQ(at.epoch(), 512U);
@@ -76,7 +76,7 @@ TEST(SignalPage, gives_every_signal_a_line_of_its_own) {
 TEST(SignalPage, tells_who_waits_in_the_signal_behind_the_poison) {
   const auto device = Device::open(make_fake_driver(), DeviceId(0));
   ASSERT_TRUE(device.ok());
-  const auto page = SignalPage::create(*device, 1);
+  const auto page = SignalPage::create(*device, {.flags = 1});
   const auto aside = Stream::create(*device);
   ASSERT_TRUE(page.ok() && aside.ok());
   EXPECT_FALSE(testing_support::is_told());
@@ -90,7 +90,7 @@ TEST(SignalPage, tells_who_waits_in_the_signal_behind_the_poison) {
 TEST(SignalPage, shows_a_fault_once_its_state_is_stored_until_it_is_cleared) {
   const auto device = Device::open(make_fake_driver(), DeviceId(0));
   ASSERT_TRUE(device.ok());
-  auto page = SignalPage::create(*device, 1);
+  auto page = SignalPage::create(*device, {.flags = 1});
   ASSERT_TRUE(page.ok());
   device::FaultRecord* const record = page->context(std::chrono::nanoseconds(5)).fault;
   record->name = 4;

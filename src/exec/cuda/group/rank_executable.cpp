@@ -8,6 +8,7 @@
 #include "exec/actions/occupancy.h"
 #include "exec/cuda/executor/checks.h"
 #include "exec/cuda/executor/gpu_faults.h"
+#include "exec/cuda/group/inboxes.h"
 #include "exec/cuda/runtime/current_device.h"
 #include "exec/cuda/target/check_tasks.h"
 #include "exec/cuda/target/launch_target.h"
@@ -107,6 +108,15 @@ bool is_symmetric(const Prepared& prepared, const std::vector<std::vector<LocalH
   return true;
 }
 
+// By rank, from its arena.
+std::vector<std::int64_t> distances_to_inboxes(const Peers& peers) {
+  std::vector<std::int64_t> distances;
+  for (int rank = 0; rank < peers.ranks(); ++rank) {
+    distances.push_back(static_cast<std::int64_t>(peers.signals(rank).inbox() - peers.arena(rank)));
+  }
+  return distances;
+}
+
 // Whether other data is there too, now or at another time.
 bool shares_memory(const Plan& plan, AllocId id) {
   const Alloc& home = plan.allocs[id.index()];
@@ -121,17 +131,19 @@ bool shares_memory(const Plan& plan, AllocId id) {
 Checked<std::unique_ptr<CudaRankExecutable>> CudaRankExecutable::make(
     const Plan& plan, std::shared_ptr<GroupState> group) {
   HP_TRY(Planned planned, group->agreed(plan_for(*group, plan)));
+  const Inboxes inboxes(plan, planned.launches);
   const auto open = [&](std::int64_t bytes, std::int32_t signals) -> Checked<Peers> {
     const std::int64_t needed = bytes + kShift;
     if (group->arena == nullptr || group->arena->own.bytes() < needed) {
       HP_TRY(group->arena, Arena::make(group->device, needed, group->exchange()));
     }
-    return Peers::over(group->device, group->arena, signals, group->exchange());
+    return Peers::over(group->device, group->arena, signals, inboxes.bytes(), group->exchange());
   };
   HP_TRY(std::unique_ptr<Prepared> prepared,
          Prepared::make(plan, std::move(planned.blocks), std::move(planned.launches),
                         planned.exchanges, open));
   prepared->takes_turns = true;
+  inboxes.move_apart(prepared->plan, distances_to_inboxes(prepared->peers));
   prepared->libraries = {group->kernels};
   for (int rank = 0; rank < group->ranks(); ++rank) {
     add_library(*prepared, *group->kernels,

@@ -33,8 +33,8 @@ Checked<Ok> make_all_peers(const std::vector<Device>& devices) {
 }
 
 // Of a page that other processes reach.
-std::int64_t shared_page_bytes(std::int32_t flags) {
-  return round_up(SignalAddresses::bytes_for(flags), kSharedGranule);
+std::int64_t shared_page_bytes(std::int32_t flags, std::int64_t inbox_bytes = 0) {
+  return round_up(SignalAddresses::bytes_for(flags, inbox_bytes), kSharedGranule);
 }
 
 }  // namespace
@@ -78,7 +78,7 @@ Checked<Peers> Peers::open(const std::shared_ptr<const DriverApi>& driver,
     const auto device =
         std::ranges::find_if(devices, [&](const Device& each) { return each.facts().id == gpu; });
     HP_TRY(DeviceMemory arena, DeviceMemory::allocate(*device, request.arena_bytes));
-    HP_TRY(SignalPage page, SignalPage::create(*device, request.flags));
+    HP_TRY(SignalPage page, SignalPage::create(*device, {.flags = request.flags}));
     peers.add_own(rank, {.device = *device,
                          .arena = std::make_shared<const DeviceMemory>(std::move(arena)),
                          .page = std::move(page)});
@@ -98,12 +98,16 @@ Checked<Peers> Peers::join(const std::shared_ptr<const DriverApi>& driver,
   HP_REQUIRE_OK(
       transport::agree(exchange, device.ok() ? std::nullopt : std::optional(device.error())));
   HP_TRY(const std::shared_ptr<Arena> arena, Arena::make(*device, request.arena_bytes, exchange));
-  return over(*device, arena, request.flags, exchange);
+  return over(*device, arena, request.flags, 0, exchange);
 }
 
 Checked<Peers> Peers::over(const Device& device, const std::shared_ptr<Arena>& arena,
-                           std::int32_t flags, transport::Exchange& exchange) {
-  Checked<SignalPage> page = SignalPage::create(device, flags, shared_page_bytes(flags));
+                           std::int32_t flags, std::int64_t inbox_bytes,
+                           transport::Exchange& exchange) {
+  Checked<SignalPage> page =
+      SignalPage::create(device, {.flags = flags,
+                                  .inbox_bytes = inbox_bytes,
+                                  .least_bytes = shared_page_bytes(flags, inbox_bytes)});
   HP_REQUIRE_OK(transport::agree(exchange, page.ok() ? std::nullopt : std::optional(page.error())));
   HP_TRY(PeerMemory pages, PeerMemory::share(device, page->memory(), exchange));
   Peers peers;

@@ -38,11 +38,11 @@ class Peers {
   [[nodiscard]] static Checked<Peers> join(const std::shared_ptr<const DriverApi>& driver,
                                            const OwnRankRequest& request,
                                            transport::Exchange& exchange);
-  // The exchange's rank, on arenas that others use too and with pages of its own; by all ranks
-  // together. Errors: G005, G008; those of PeerMemory::share.
+  // The exchange's rank, on arenas that others use too and with pages of its own, of `flags` and an
+  // inbox; by all ranks together. Errors: G005, G008; those of PeerMemory::share.
   [[nodiscard]] static Checked<Peers> over(const Device& device,
                                            const std::shared_ptr<Arena>& arena, std::int32_t flags,
-                                           transport::Exchange& exchange);
+                                           std::int64_t inbox_bytes, transport::Exchange& exchange);
   // After `join`, once this rank's work is done: waits until that of all is, and lets go of their
   // memory, so that each may free its own.
   [[nodiscard]] Checked<Ok> leave(transport::Exchange& exchange);

@@ -14,13 +14,15 @@ DeviceAddress SignalAddresses::flag(std::int32_t index) const {
   return base + static_cast<DeviceAddress>((index + 2) * kLine);
 }
 
-Checked<SignalPage> SignalPage::create(const Device& device, std::int32_t flags,
-                                       std::int64_t bytes) {
-  const std::int64_t whole = std::max(bytes, SignalAddresses::bytes_for(flags));
+Checked<SignalPage> SignalPage::create(const Device& device, const Sizes& sizes) {
+  const std::int64_t used = SignalAddresses::bytes_for(sizes.flags, sizes.inbox_bytes);
+  const std::int64_t whole = std::max(sizes.least_bytes, used);
   HP_TRY(DeviceMemory words, DeviceMemory::zeros(device, (whole + 3) / 4));
   HP_TRY(MappedMemory record, MappedMemory::allocate(device, sizeof(device::FaultRecord)));
-  const SignalAddresses addresses{.base = words.address(), .flags = flags};
-  return SignalPage(device, std::move(words), std::move(record), addresses);
+  const SignalAddresses addresses{.base = words.address(), .flags = sizes.flags};
+  SignalPage page(device, std::move(words), std::move(record), addresses, sizes.inbox_bytes);
+  HP_REQUIRE_OK(page.empty_inbox());
+  return page;
 }
 
 device::WaitContext SignalPage::context(std::chrono::nanoseconds limit, std::uint32_t task) const {
@@ -85,6 +87,19 @@ Checked<Ok> SignalPage::start_at(std::uint32_t epoch, std::span<const std::uint3
   HP_REQUIRE_OK(driver_call(driver, "cuMemcpyHtoDAsync",
                             driver.cuMemcpyHtoDAsync(addresses_.base, image.data(),
                                                      image.size() * sizeof(image[0]), nullptr)));
+  HP_REQUIRE_OK(driver_call(driver, "cuStreamSynchronize", driver.cuStreamSynchronize(nullptr)));
+  return empty_inbox();
+}
+
+// With what device::kAbsent is.
+Checked<Ok> SignalPage::empty_inbox() {
+  if (inbox_bytes_ == 0) return Ok{};
+  const CurrentDevice current(device_);
+  const DriverApi& driver = device_.driver();
+  HP_REQUIRE_OK(
+      driver_call(driver, "cuMemsetD8Async",
+                  driver.cuMemsetD8Async(addresses_.inbox(), 0xff,
+                                         static_cast<std::size_t>(inbox_bytes_), nullptr)));
   return driver_call(driver, "cuStreamSynchronize", driver.cuStreamSynchronize(nullptr));
 }
 

@@ -23,18 +23,28 @@ struct SignalAddresses {
   [[nodiscard]] DeviceAddress told() const { return poison() + sizeof(std::uint32_t); }
   // Requires: 0 <= index < flags.
   [[nodiscard]] DeviceAddress flag(std::int32_t index) const;
+  // Behind the flags: where elements come that say themselves that they are there. Aligned to 256.
+  [[nodiscard]] DeviceAddress inbox() const {
+    return base + static_cast<DeviceAddress>(bytes_for(flags + flags % 2));
+  }
 
   [[nodiscard]] static std::int64_t bytes_for(std::int32_t flags) { return (flags + 2) * kLine; }
+  [[nodiscard]] static std::int64_t bytes_for(std::int32_t flags, std::int64_t inbox_bytes) {
+    return bytes_for(inbox_bytes == 0 ? flags : flags + flags % 2) + inbox_bytes;
+  }
 };
 
-// What one rank waits on: flags and counters that others raise, its epoch, whether it is poisoned
-// or told to give up, and its first fault.
+// What one rank waits on: flags and counters that others raise, its inbox, its epoch, whether it is
+// poisoned or told to give up, and its first fault.
 class SignalPage {
  public:
-  // All zero: before the first epoch. The memory is at least `bytes` long, for who shares whole
-  // allocations alone. Errors: G005.
-  [[nodiscard]] static Checked<SignalPage> create(const Device& device, std::int32_t flags,
-                                                  std::int64_t bytes = 0);
+  struct Sizes {
+    std::int32_t flags = 0;
+    std::int64_t inbox_bytes = 0;
+    std::int64_t least_bytes = 0;  // of the memory, for who shares whole allocations alone
+  };
+  // All zero, and nothing in the inbox: before the first epoch. Errors: G005.
+  [[nodiscard]] static Checked<SignalPage> create(const Device& device, const Sizes& sizes);
 
   [[nodiscard]] const SignalAddresses& addresses() const { return addresses_; }
   [[nodiscard]] const DeviceMemory& memory() const { return words_; }
@@ -63,18 +73,22 @@ class SignalPage {
                                      std::span<const std::uint32_t> arrivals = {});
 
  private:
-  SignalPage(Device device, DeviceMemory words, MappedMemory record, SignalAddresses addresses)
+  SignalPage(Device device, DeviceMemory words, MappedMemory record, SignalAddresses addresses,
+             std::int64_t inbox_bytes)
       : device_(std::move(device)),
         words_(std::move(words)),
         record_(std::move(record)),
-        addresses_(addresses) {}
+        addresses_(addresses),
+        inbox_bytes_(inbox_bytes) {}
 
   [[nodiscard]] device::FaultRecord& record() const;
+  [[nodiscard]] Checked<Ok> empty_inbox();
 
   Device device_;
   DeviceMemory words_;
   MappedMemory record_;
   SignalAddresses addresses_;
+  std::int64_t inbox_bytes_;
 };
 
 }  // namespace harpe::cuda

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <vector>
+
+#include "plan/launch_plan.h"
+
+namespace harpe::launch {
+
+// Slots whose elements say by themselves that they are there: addends wait for signals in data
+// there. Each once, in the order of allocations. Where plans take turns with memory, executors keep
+// these apart from what other plans use.
+[[nodiscard]] std::vector<AllocId> inboxes_of(const LaunchPlan& launches);
+
+}  // namespace harpe::launch
