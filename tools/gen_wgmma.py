@@ -9,7 +9,7 @@ DEVICE = pathlib.Path(__file__).resolve().parent.parent / "src/exec/cuda/device"
 WIDEST_OF_FIRST = 112  # wider ones are in a file of their own
 WIDTHS_SHARED = [8, 16, 32, 64, 96, 112, 128, 160, 192, 256]  # A in shared memory
 WIDTHS_REGISTERS = [64, 128]  # A in registers: the second product of attention
-WIDTHS_TRANSPOSED = [8, 16, 32, 64, 96, 128]  # A in shared memory, M-major: gradients, weights
+WIDTHS_TRANSPOSED = [8, 16, 32, 64, 96, 128, 192, 256]  # A in shared memory, M-major: gradients
 
 HEAD = """\
 #pragma once

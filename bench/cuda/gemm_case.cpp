@@ -47,10 +47,10 @@ std::vector<PanelCut> uncut(std::int64_t m, std::int64_t k) {
 }
 
 std::vector<PanelCut> random_cuts(Draw& draw, std::int64_t m, std::int64_t k, int most_panels,
-                                  int most_pieces) {
+                                  int most_pieces, std::int64_t row_unit) {
   std::vector<PanelCut> panels;
   std::int64_t row = 0;
-  for (const std::int64_t row_end : random_ends(draw, m, 1, most_panels)) {
+  for (const std::int64_t row_end : random_ends(draw, m, row_unit, most_panels)) {
     PanelCut panel = {.row_begin = row, .rows = row_end - row, .pieces = {}};
     std::int64_t column = 0;
     for (const std::int64_t column_end : random_ends(draw, k, 64, most_pieces)) {
@@ -75,7 +75,9 @@ void cut_at_random(Draw& draw, const device::GemmConfig& config, GemmCase& what,
     what.m = std::min(what.m, rows - (most_panels - 1) * (kAlign - 1));
     what.name = name_case(what, config);
   }
-  what.panels = random_cuts(draw, what.m, what.k, most_panels, config.groups ? 1 : most_pieces);
+  constexpr std::int64_t kAligned = 8;  // as the copy engine reads rows along M
+  what.panels = random_cuts(draw, what.m, what.k, most_panels, config.groups ? 1 : most_pieces,
+                            config.m_major ? kAligned : 1);
   if (config.groups) group_at_random(draw, what);
   if (!config.few_rows) return;
   for (PanelCut& panel : what.panels) std::ranges::sort(panel.pieces, {}, &PieceCut::k_begin);
@@ -110,6 +112,7 @@ GemmCase random_case(Draw& draw, const device::GemmConfig& config, std::int64_t 
                      .in = config.in,
                      .out = config.out,
                      .layout = config.layout,
+                     .m_major = config.m_major,
                      .store = config.store,
                      .panels = {},
                      .maps = maps_of(config),
@@ -125,10 +128,11 @@ std::string_view name_of(device::Element element) {
 }
 
 std::string describe(const device::GemmConfig& config) {
-  std::string text = fmt::format("{}x{}s{}c{}{} {} {}->{}", config.tile_m, config.tile_n,
-                                 config.stages, config.cluster, config.ping_pong ? "p" : "",
-                                 config.layout == device::GemmLayout::KMajor ? "nk" : "kn",
-                                 name_of(config.in), name_of(config.out));
+  std::string text =
+      fmt::format("{}x{}s{}c{}{} {}{} {}->{}", config.tile_m, config.tile_n, config.stages,
+                  config.cluster, config.ping_pong ? "p" : "", config.m_major ? "km " : "",
+                  config.layout == device::GemmLayout::KMajor ? "nk" : "kn", name_of(config.in),
+                  name_of(config.out));
   if (!device::in_bulk(config.store)) text += " direct";
   if (device::adds(config.store)) text += " add";
   if (config.few_rows) return text + " few rows";

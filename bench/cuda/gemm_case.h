@@ -32,6 +32,7 @@ struct GemmCase {
   device::Element in = device::Element::BF16;
   device::Element out = device::Element::BF16;
   device::GemmLayout layout = device::GemmLayout::NMajor;
+  bool m_major = false;  // A is stored as its transpose
   device::GemmStore store = device::GemmStore::Bulk;
   std::vector<PanelCut> panels;            // in the order of use
   bool packed = false;                     // rows without room between them
@@ -48,8 +49,10 @@ struct GemmCase {
 // One panel of one piece.
 [[nodiscard]] std::vector<PanelCut> uncut(std::int64_t m, std::int64_t k);
 // Panels of any rows in any order, pieces of any multiple of 64 columns in any order.
+// `row_unit`: panels begin at multiples of it.
 [[nodiscard]] std::vector<PanelCut> random_cuts(Draw& draw, std::int64_t m, std::int64_t k,
-                                                int most_panels, int most_pieces);
+                                                int most_panels, int most_pieces,
+                                                std::int64_t row_unit = 1);
 // The same for a variant, which may need fewer rows, pieces in the order of K, or panels of one
 // piece, which are then of random groups.
 void cut_at_random(Draw& draw, const device::GemmConfig& config, GemmCase& what, int most_panels,

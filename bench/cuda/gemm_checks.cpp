@@ -73,11 +73,12 @@ void check_arrivals(Bench& bench) {
     GemmCase what = random_case(draw, config, 600);
     cut_at_random(draw, config, what, 5, 3);
     NamedTrial named = {.options = {.arrivals = draw.coin() ? 1U : 3U,
+                                    .all_arrive = !config.few_rows && draw.coin(),
                                     .first_epoch = draw.coin() ? 0 : 0xffffffc0U,
                                     .counters = true},
                         .launches = bench.times(bench.options().repeat)};
-    named.name = fmt::format("{} arriving in {} pieces of {} panels", what.name, what.pieces(),
-                             what.panels.size());
+    named.name = fmt::format("{} arriving in {} pieces of {} panels{}", what.name, what.pieces(),
+                             what.panels.size(), named.options.all_arrive ? ", and B" : "");
     run(bench, what, config, named, draw.bits());
   }
 }
@@ -89,7 +90,7 @@ void check_fetches(Bench& bench) {
   std::vector<GemmConfig> configs = cuda::shipped_gemm_configs();
   draw.shuffle(configs);
   for (const GemmConfig& config : configs) {
-    if (!config.copies || left-- <= 0) continue;
+    if (!config.copies || config.m_major || left-- <= 0) continue;
     GemmCase what = random_case(draw, config, 900);
     cut_at_random(draw, config, what, 5, 1);
     const int blocks = 2 * static_cast<int>(draw.between(1, 8));

@@ -27,6 +27,16 @@ std::vector<PanelCut> chunks(std::int64_t m, std::int64_t k, std::int64_t count 
   return panels;
 }
 
+// Columns of A, as gradients of weights come.
+std::vector<PanelCut> deep_chunks(std::int64_t m, std::int64_t k) {
+  std::vector<PanelCut> panels = uncut(m, k);
+  panels.front().pieces.clear();
+  for (std::int64_t chunk = 0; chunk < kChunks; ++chunk) {
+    panels.front().pieces.push_back({.k_begin = k / kChunks * chunk, .k_count = k / kChunks});
+  }
+  return panels;
+}
+
 cuda::GemmChoice choice_of(Bench& bench, const cuda::GemmSpec& spec) {
   return cuda::choose_gemm(spec, bench.gpu().processors());
 }
@@ -38,7 +48,7 @@ Contender runs(std::string name, const GemmRunner& runner) {
 
 // Chunks with flags that were raised long ago, chunks without flags, and one panel.
 void time_wait(Bench& bench, GemmCase what) {
-  what.panels = chunks(what.m, what.k);
+  what.panels = what.m_major ? deep_chunks(what.m, what.k) : chunks(what.m, what.k);
   GemmProblem problem(bench.gpu(), bench.gpu(), what, bench.options().seed, bench.stream());
   Signals signals(bench.gpu(), static_cast<int>(kChunks), kLimitNs);
   signals.begin_epoch(bench.stream());
@@ -46,12 +56,15 @@ void time_wait(Bench& bench, GemmCase what) {
   const cuda::GemmSpec bare = problem.spec();
   cuda::GemmSpec flagged = bare;
   flagged.wait = signals.context();
-  for (std::size_t i = 0; i < flagged.panels.size(); ++i) {
-    flagged.panels[i].pieces.front().ready = signals.wait(static_cast<int>(i), 1);
+  int flag = 0;
+  for (cuda::GemmPanelSpec& panel : flagged.panels) {
+    for (cuda::GemmPieceSpec& piece : panel.pieces) piece.ready = signals.wait(flag++, 1);
   }
   cuda::GemmSpec whole = bare;
   whole.panels.resize(1);
   whole.panels.front().rows = what.m;
+  whole.panels.front().pieces.resize(1);
+  whole.panels.front().pieces.front().k_count = what.k;
   const cuda::GemmChoice choice = choice_of(bench, flagged);
   const GemmRunner waits(bench.gpu(), flagged, choice);
   const GemmRunner does_not(bench.gpu(), bare, choice);

@@ -20,6 +20,10 @@ std::int64_t c_stride(const GemmCase& what) {
   return !device::in_bulk(what.store) ? what.n + 3 : stride_of(what, what.n);
 }
 
+std::int64_t a_columns(const GemmCase& what) { return what.m_major ? what.m : what.k; }
+
+std::int64_t a_rows(const GemmCase& what) { return what.m_major ? what.k : what.m; }
+
 std::int64_t b_columns(const GemmCase& what) {
   return what.layout == GemmLayout::KMajor ? what.k : what.n;
 }
@@ -39,7 +43,7 @@ GemmProblem::GemmProblem(Gpu& gpu, Gpu& home, GemmCase problem, std::uint64_t se
       home_stream_(home.new_stream()),
       case_(std::move(problem)),
       seed_(seed),
-      a_(gpu, case_.m, case_.k, stride_of(case_, case_.k), case_.in),
+      a_(gpu, a_rows(case_), a_columns(case_), stride_of(case_, a_columns(case_)), case_.in),
       b_(gpu, b_rows(case_) * std::max<std::int64_t>(case_.groups, 1), b_columns(case_),
          stride_of(case_, b_columns(case_)), case_.in),
       c_(home, case_.m, case_.n, c_stride(case_), case_.out),
@@ -73,6 +77,7 @@ cuda::GemmSpec GemmProblem::spec() const {
   spec.out = case_.out;
   spec.add = device::adds(case_.store);
   spec.layout = case_.layout;
+  spec.m_major = case_.m_major;
   spec.b = b_.address();
   spec.b_stride = b_.stride();
   if (case_.groups > 0) spec.b_rows = b_.count();
@@ -90,7 +95,8 @@ cuda::GemmSpec GemmProblem::spec() const {
     made.c_stride = c_.stride();
     made.b_first = panel.group * b_rows(case_);
     for (const PieceCut& piece : panel.pieces) {
-      made.pieces.push_back({.a = a_.cell(panel.row_begin, piece.k_begin),
+      made.pieces.push_back({.a = case_.m_major ? a_.cell(piece.k_begin, panel.row_begin)
+                                                : a_.cell(panel.row_begin, piece.k_begin),
                              .stride = a_.stride(),
                              .k_begin = piece.k_begin,
                              .k_count = piece.k_count,
@@ -101,33 +107,64 @@ cuda::GemmSpec GemmProblem::spec() const {
   return spec;
 }
 
+cuda::MappedMemory GemmProblem::host_copy(const GuardedRows& rows) const {
+  const std::int64_t bytes = rows.count() * rows.stride_bytes();
+  cuda::MappedMemory copy = gpu_->host_memory(bytes);
+  gpu_->enter();
+  CUstream const stream = gpu_->new_stream();
+  gpu_->copy(copy.address(), rows.address(), bytes, stream);
+  gpu_->synchronise(stream);
+  return copy;
+}
+
 // Each piece's place, and what is copied there from the host.
 const std::vector<GuardedRows>& GemmProblem::landings() {
   if (!landings_.empty()) return landings_;
-  source_ = gpu_->host_memory(a_.count() * a_.stride_bytes());
-  gpu_->enter();
-  CUstream const stream = gpu_->new_stream();
-  gpu_->copy(source_->address(), a_.address(), a_.count() * a_.stride_bytes(), stream);
-  gpu_->synchronise(stream);
+  source_ = host_copy(a_);
   for (const PanelCut& panel : case_.panels) {
     for (const PieceCut& piece : panel.pieces) {
-      const GuardedRows& landing = landings_.emplace_back(
-          *gpu_, panel.rows, piece.k_count, stride_of(case_, piece.k_count), case_.in);
-      const std::int64_t from = panel.row_begin * a_.stride() + piece.k_begin;
+      const bool turned = case_.m_major;
+      const std::int64_t rows = turned ? piece.k_count : panel.rows;
+      const std::int64_t columns = turned ? panel.rows : piece.k_count;
+      const GuardedRows& landing =
+          landings_.emplace_back(*gpu_, rows, columns, stride_of(case_, columns), case_.in);
+      const std::int64_t from = (turned ? piece.k_begin : panel.row_begin) * a_.stride() +
+                                (turned ? panel.row_begin : piece.k_begin);
       parcels_.push_back({.copies = {{.to = landing.address(),
                                       .to_stride = landing.stride_bytes(),
                                       .from = source_->address() + static_cast<Address>(from * 2),
                                       .from_stride = a_.stride_bytes(),
                                       .row_bytes = landing.row_bytes(),
-                                      .rows = panel.rows}},
+                                      .rows = rows}},
                           .flag = static_cast<int>(parcels_.size())});
+      if (source_of_b_) send_b(piece);
     }
   }
   return landings_;
 }
 
-cuda::GemmSpec GemmProblem::arriving_spec(const Signals& signals, std::uint32_t arrivals) {
+void GemmProblem::send_b(const PieceCut& piece) {
+  const bool by_k = case_.layout == GemmLayout::NMajor;  // rows
+  const std::int64_t row = by_k ? piece.k_begin : 0;
+  const std::int64_t column = by_k ? 0 : piece.k_begin;
+  const std::int64_t rows = by_k ? piece.k_count : case_.n;
+  const std::int64_t columns = by_k ? case_.n : piece.k_count;
+  const std::int64_t from = (row * b_.stride() + column) * 2;
+  std::optional<GuardedRows>& own = landings_of_b_.emplace_back();
+  if (parcels_.size() % 2 == 0) own.emplace(*gpu_, rows, columns, b_.stride(), case_.in);
+  parcels_.back().copies.push_back({.to = own ? own->address() : b_.cell(row, column),
+                                    .to_stride = b_.stride_bytes(),
+                                    .from = source_of_b_->address() + static_cast<Address>(from),
+                                    .from_stride = b_.stride_bytes(),
+                                    .row_bytes = 2 * columns,
+                                    .rows = rows});
+}
+
+cuda::GemmSpec GemmProblem::arriving_spec(const Signals& signals, std::uint32_t arrivals,
+                                          bool all) {
   cuda::GemmSpec arriving = spec();
+  arriving.b_is_fixed = !all;
+  if (all) source_of_b_ = host_copy(b_);
   const std::vector<GuardedRows>& places = landings();
   int flag = 0;
   for (cuda::GemmPanelSpec& panel : arriving.panels) {
@@ -136,6 +173,10 @@ cuda::GemmSpec GemmProblem::arriving_spec(const Signals& signals, std::uint32_t 
       piece.a = place.address();
       piece.stride = place.stride();
       piece.ready = signals.wait(flag, arrivals);
+      if (all) {
+        const auto& own = landings_of_b_[static_cast<std::size_t>(flag)];
+        piece.b = own ? own->address() : 0;
+      }
       ++flag;
     }
   }
@@ -180,6 +221,10 @@ void GemmProblem::reset(CUstream stream) const {
     home_->synchronise(home_stream_);
   }
   for (const GuardedRows& landing : landings_) landing.poison(stream);
+  if (source_of_b_) b_.poison(stream);
+  for (const auto& landing : landings_of_b_) {
+    if (landing) landing->poison(stream);
+  }
   if (!start_) return;
   gpu_->copy_rows({.to = c_.address(),
                    .to_stride = c_.stride_bytes(),
@@ -212,6 +257,7 @@ GemmReferenceArgs GemmProblem::reference_args() const {
           .sample = sample(),
           .n = case_.n,
           .k = case_.k,
+          .a_m_major = case_.m_major,
           .b_k_major = case_.layout == GemmLayout::KMajor,
           .out = case_.out,
           .roundings = static_cast<double>(case_.k / 16 + 2) + kParts};

@@ -25,8 +25,10 @@ class GemmProblem {
   // All inputs at their places, no flags.
   [[nodiscard]] cuda::GemmSpec spec() const;
   // As `spec`, with every piece in a place of its own where nothing is until `parcels` were
-  // delivered; its flag is its index in the order of panels and pieces.
-  [[nodiscard]] cuda::GemmSpec arriving_spec(const Signals& signals, std::uint32_t arrivals);
+  // delivered; its flag is its index in the order of panels and pieces. With `all` so does B, every
+  // second piece's in a place of its own.
+  [[nodiscard]] cuda::GemmSpec arriving_spec(const Signals& signals, std::uint32_t arrivals,
+                                             bool all);
   [[nodiscard]] const std::vector<Parcel>& parcels() const { return parcels_; }
   // As `spec`, with every panel's A fetched by blocks of the kernel itself. Requires: panels of one
   // piece.
@@ -47,6 +49,9 @@ class GemmProblem {
   void take_reference(CUstream stream);
   [[nodiscard]] RowSample sample() const;
   [[nodiscard]] const std::vector<GuardedRows>& landings();
+  [[nodiscard]] cuda::MappedMemory host_copy(const GuardedRows& rows) const;
+  // Adds the piece's rows of B to the last parcel.
+  void send_b(const PieceCut& piece);
 
   Gpu* gpu_;
   Gpu* home_;
@@ -59,7 +64,9 @@ class GemmProblem {
   GuardedRows row_;                           // that an AddRow adds
   std::optional<cuda::DeviceMemory> start_;   // what C held: m x n f32
   std::optional<cuda::MappedMemory> source_;  // A, where it arrives from
+  std::optional<cuda::MappedMemory> source_of_b_;
   std::vector<GuardedRows> landings_;
+  std::vector<std::optional<GuardedRows>> landings_of_b_;  // by piece; none: in B
   std::vector<Parcel> parcels_;
   std::optional<cuda::DeviceMemory> value_;
   std::optional<cuda::DeviceMemory> bound_;

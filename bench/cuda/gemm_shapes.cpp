@@ -74,6 +74,11 @@ std::vector<GemmCase> gemm_shapes() {
                            {3072, 25600, 5120}}) {
     shapes.push_back(shape("two ranks", size.m, size.n, size.k));
   }
+  // Gradients of weights.
+  for (const Size& size : {Size{4096, 8192, 8192}, {8192, 14336, 8192}, {5120, 4096, 4096}}) {
+    shapes.push_back(shape("gradient", size.m, size.n, size.k));
+    shapes.back().m_major = true;
+  }
   return shapes;
 }
 

@@ -15,7 +15,7 @@ class GemmSubject final : public Subject {
       : problem_(*places.gpu, *places.home, what, draw.bits(), places.stream) {
     cuda::GemmSpec spec = problem_.spec();
     if (options.arrivals > 0) {
-      spec = problem_.arriving_spec(*places.signals, options.arrivals);
+      spec = problem_.arriving_spec(*places.signals, options.arrivals, options.all_arrive);
     } else if (options.copy_blocks > 0) {
       spec = problem_.fetching_spec(*places.signals, options.copy_blocks);
     }

@@ -42,6 +42,7 @@ class GemmMatch {
                                       .in = what_.in,
                                       .out = what_.out,
                                       .layout = what_.layout,
+                                      .m_major = what_.m_major,
                                       .a_stride = first.a().stride(),
                                       .b_stride = first.b().stride(),
                                       .c_stride = first.c().stride()});

@@ -96,6 +96,7 @@ void check_product(Bench& bench, Element element, bool k_major) {
                   .sample = {.first = 0, .step = 1, .all = kM, .count = kM},
                   .n = kN,
                   .k = kK,
+                  .a_m_major = false,
                   .b_k_major = k_major,
                   .out = element,
                   .roundings = 1},

@@ -15,6 +15,7 @@ namespace harpe::bench {
 // What is special about the launches of a trial.
 struct TrialOptions {
   std::uint32_t arrivals = 0;     // inputs arrive, flags growing by this; 0: they are there
+  bool all_arrive = false;        // of products B too, with the columns of A that it meets
   std::uint32_t first_epoch = 0;  // near 2^32, counts wrap
   bool counters = false;          // finished parts are counted, read out while others are computed
   int copy_blocks = 0;            // that fetch the inputs; 0: none

@@ -79,12 +79,12 @@ class InPlaceReader {
     std::size_t operands = 0;  // that were copied
     std::size_t wanted = 0;
     for (Arrival& arrival : kernel.arrivals) {
-      // Of a GEMM the K chunk of A; keys and values, which belong together.
-      const std::size_t awaited = kernel.panels.front().reads.empty() ? 1 : arrival.reads.size();
-      const std::size_t moved = redirect(arrival, awaited);
+      // Of a GEMM the K chunk of A or of B; keys and values, which belong together.
+      const bool is_gemm = kernel.panels.front().reads.empty();
+      const std::size_t moved = redirect(arrival);
       in_place.push_back(moved > 0);
       operands += moved;
-      wanted += moved > 0 ? awaited : 0;
+      wanted += moved > 0 && !is_gemm ? arrival.reads.size() : moved;
     }
     if (operands == 0) return;
     if (operands < wanted || !draft_.offers.choose(step.launch, kernel)) {
@@ -110,13 +110,13 @@ class InPlaceReader {
   }
 
  private:
-  // How many of the first operands are read where they were copied from now.
-  [[nodiscard]] std::size_t redirect(Arrival& arrival, std::size_t operands) const {
+  // How many operands are read where they were copied from now.
+  [[nodiscard]] std::size_t redirect(Arrival& arrival) const {
     std::size_t moved = 0;
-    for (std::size_t i = 0; i < operands; ++i) {
-      const std::optional<Place> source = copies_.source_of(arrival.reads[i]);
+    for (Place& read : arrival.reads) {
+      const std::optional<Place> source = copies_.source_of(read);
       if (!source) continue;
-      arrival.reads[i] = *source;
+      read = *source;
       ++moved;
     }
     if (moved > 0) arrival.when.reset();

@@ -39,17 +39,18 @@ struct RowSample {
 };
 
 struct GemmReferenceArgs {
-  Rows a;
+  Rows a;              // sample.all x k, or k x sample.all where `a_m_major`
   Rows b;              // k x n, or n x k where `b_k_major`
   const float* start;  // what C held, where it is added to; else null. Rows of n
   Rows row;            // added to every row of C, where `adds_row`
   bool adds_row;
   bool takes_gelu;  // of C, behind the row
-  double* value;       // sample.count x n
+  double* value;    // sample.count x n
   double* bound;
   RowSample sample;
   std::int64_t n;
   std::int64_t k;
+  bool a_m_major;
   bool b_k_major;
   Element out;
   double roundings;  // f32 additions one after another in one element

@@ -24,11 +24,10 @@ __device__ inline void load_tile(const GemmReferenceArgs& args, ReferenceTile& t
     const std::int64_t a_row = row + i / kDepth;
     const std::int64_t a_k = depth + i % kDepth;
     const bool a_inside = a_row < args.sample.count && a_k < args.k;
+    const std::int64_t m = sampled_row(args.sample, a_row);
+    const std::int64_t a_at = args.a_m_major ? a_k * args.a.stride + m : m * args.a.stride + a_k;
     tile.a[i % kDepth][i / kDepth] =
-        a_inside
-            ? load_element(args.a.address, sampled_row(args.sample, a_row) * args.a.stride + a_k,
-                           args.a.element)
-            : 0.0;
+        a_inside ? load_element(args.a.address, a_at, args.a.element) : 0.0;
     const int b_column = args.b_k_major ? i / kDepth : i % kTile;
     const int b_depth = args.b_k_major ? i % kDepth : i / kTile;
     const std::int64_t n = column + b_column;

@@ -105,6 +105,9 @@ TEST(PlanLaunches, multiplies_on_tensor_cores_where_operands_suit) {
   actions::Multiply turned = product(DType::BF16, 256, 512, 64);
   turned.first.a.row_stride = 1;
   turned.first.a.column_stride = 256;
+  EXPECT_TRUE(is_fast(turned));
+  EXPECT_TRUE(plan_of(turned)[0].get<GemmSpec>().m_major);
+  turned.first.a.column_stride = 260;  // rows of memory that the copy engine does not read
   EXPECT_FALSE(is_fast(turned));
 }
 

@@ -229,6 +229,17 @@ TEST(FewRows, leave_products_with_maps_to_the_other_kernel) {
   }
 }
 
+// Weights are streamed without a look at flags.
+TEST(FewRows, leave_weights_that_arrive_to_the_other_kernel) {
+  GemmSpec spec = product({4}, 1024, 1024);
+  std::uint32_t flag = 0;
+  spec.panels.front().pieces.front().ready.flag = &flag;
+  EXPECT_FALSE(takes_few_rows(spec));
+  EXPECT_TRUE(check(spec, kMultiprocessors).ok());
+  spec.b_is_fixed = true;
+  EXPECT_TRUE(takes_few_rows(spec));
+}
+
 TEST(FewRows, take_addends_whichever_way_b_lies) {
   GemmSpec spec = product({16, 16}, 1024, 1024);
   spec.layout = device::GemmLayout::KMajor;

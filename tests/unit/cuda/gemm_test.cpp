@@ -206,13 +206,28 @@ TEST(Gemm, refuses_what_there_is_no_kernel_for) {
   spec.add = true;
   spec.copy_blocks = 8;
   EXPECT_TRUE(check(spec, kMultiprocessors).ok());
-  spec.panels.front().addends = {{.address = 4096, .stride = 1008}};
-  spec.layout = device::GemmLayout::KMajor;  // the identity's other side lies along rows alone
-  spec.b_stride = 1024;
+  spec.in = device::Element::F16;
+  spec.panels.front().addends = {{.address = 4096, .stride = 1008}};  // beyond its range
   EXPECT_EQ(refusal_of(spec), DiagCode::G060);
 }
 
-TEST(Gemm, adds_what_lies_as_b_does) {
+// As in gradients of weights.
+TEST(Gemm, reads_a_stored_as_its_transpose) {
+  GemmSpec spec = product(4096, 8192, 8192);
+  spec.m_major = true;
+  spec.panels.front().pieces.front().stride = 4096;
+  ASSERT_TRUE(check(spec, kMultiprocessors).ok());
+  const GemmChoice choice = choose_gemm(spec, kMultiprocessors);
+  EXPECT_TRUE(choice.config.m_major);
+  EXPECT_NE(gemm_variant(choice.config).name.find("_km_kn_"), std::string::npos);
+  spec.panels[0].addends = {{.address = 4096, .stride = 8192}};  // the identity lies along K
+  EXPECT_EQ(refusal_of(spec), DiagCode::G060);
+  spec.panels[0].addends.clear();
+  spec.layout = device::GemmLayout::KMajor;
+  EXPECT_EQ(refusal_of(spec), DiagCode::G060);
+}
+
+TEST(Gemm, adds_what_lies_as_c_does) {
   GemmSpec spec = product(512, 1024, 1024);
   spec.panels[0].addends = {{.address = 4096, .stride = 1024}};
   EXPECT_TRUE(check(spec, kMultiprocessors).ok());
@@ -223,6 +238,9 @@ TEST(Gemm, adds_what_lies_as_b_does) {
   EXPECT_EQ(check(spec, kMultiprocessors).error().code, DiagCode::G060);
   spec.in = spec.out = device::Element::BF16;
   spec.layout = device::GemmLayout::KMajor;
+  EXPECT_TRUE(check(spec, kMultiprocessors).ok());
+  spec.maps = {{.leaf = Leaf::Add, .is_row = true}};
+  spec.panels.front().map_operands = {{.address = 4096, .stride = 0}};
   const auto refused = check(spec, kMultiprocessors);
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().code, DiagCode::G060);

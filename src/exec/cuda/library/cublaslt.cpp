@@ -82,19 +82,24 @@ class Product final : public LibraryProduct {
     beta_ = shape.add ? 1 : 0;
     const auto unsigned_of = [](std::int64_t value) { return static_cast<std::uint64_t>(value); };
     const bool transposed = shape.layout == device::GemmLayout::KMajor;
-    const cublasOperation_t operation = transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+    const cublasOperation_t of_b = transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+    const cublasOperation_t of_a = shape.m_major ? CUBLAS_OP_T : CUBLAS_OP_N;
     cublasStatus_t status =
         call.cublasLtMatmulDescCreate(&operation_, CUBLAS_COMPUTE_32F, CUDA_R_32F);
     if (status != CUBLAS_STATUS_SUCCESS) return status;
-    status = call.cublasLtMatmulDescSetAttribute(operation_, CUBLASLT_MATMUL_DESC_TRANSA,
-                                                 &operation, sizeof(operation));
+    status = call.cublasLtMatmulDescSetAttribute(operation_, CUBLASLT_MATMUL_DESC_TRANSA, &of_b,
+                                                 sizeof(of_b));
+    if (status != CUBLAS_STATUS_SUCCESS) return status;
+    status = call.cublasLtMatmulDescSetAttribute(operation_, CUBLASLT_MATMUL_DESC_TRANSB, &of_a,
+                                                 sizeof(of_a));
     if (status != CUBLAS_STATUS_SUCCESS) return status;
     status = call.cublasLtMatrixLayoutCreate(
         &b_, data_type(shape.in), unsigned_of(transposed ? shape.k : shape.n),
         unsigned_of(transposed ? shape.n : shape.k), shape.b_stride);
     if (status != CUBLAS_STATUS_SUCCESS) return status;
-    status = call.cublasLtMatrixLayoutCreate(&a_, data_type(shape.in), unsigned_of(shape.k),
-                                             unsigned_of(shape.m), shape.a_stride);
+    status = call.cublasLtMatrixLayoutCreate(
+        &a_, data_type(shape.in), unsigned_of(shape.m_major ? shape.m : shape.k),
+        unsigned_of(shape.m_major ? shape.k : shape.m), shape.a_stride);
     if (status != CUBLAS_STATUS_SUCCESS) return status;
     return call.cublasLtMatrixLayoutCreate(&c_, data_type(shape.out), unsigned_of(shape.n),
                                            unsigned_of(shape.m), shape.c_stride);

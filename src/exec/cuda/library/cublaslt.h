@@ -12,8 +12,8 @@
 
 namespace harpe::library {
 
-// C[m, n] = A[m, k] B, with `add` C += that, all row-major; B as `layout` says. Strides in
-// elements.
+// C[m, n] = A[m, k] B, with `add` C += that, all row-major; B as `layout` says, A stored as its
+// transpose with `m_major`. Strides in elements.
 struct ProductShape {
   std::int64_t m = 0;
   std::int64_t n = 0;
@@ -21,6 +21,7 @@ struct ProductShape {
   device::Element in = device::Element::BF16;
   device::Element out = device::Element::BF16;
   device::GemmLayout layout = device::GemmLayout::NMajor;
+  bool m_major = false;
   std::int64_t a_stride = 0;
   std::int64_t b_stride = 0;
   std::int64_t c_stride = 0;

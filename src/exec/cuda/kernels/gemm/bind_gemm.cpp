@@ -13,7 +13,18 @@ device::Element element_of(DType dtype) { return half_of(dtype).value_or(device:
 
 bool have_one_shape(const GemmSpec& one, const GemmSpec& other) {
   return one.n == other.n && one.in == other.in && one.layout == other.layout &&
-         one.engine == other.engine;
+         one.m_major == other.m_major && one.engine == other.engine;
+}
+
+// Whether they are the columns 0 .. k of A, each once.
+bool are_columns(std::vector<GemmPieceSpec> pieces, std::int64_t k) {
+  std::ranges::sort(pieces, {}, &GemmPieceSpec::k_begin);
+  std::int64_t end = 0;
+  for (const GemmPieceSpec& piece : pieces) {
+    if (piece.k_begin != end) return false;
+    end += piece.k_count;
+  }
+  return end == k;
 }
 
 class GemmBinder {
@@ -36,10 +47,10 @@ class GemmBinder {
   }
 
  private:
-  // Where one K chunk has its B, and what it lies behind in the panel's.
+  // Where one K chunk, a piece of a panel, has its B.
   struct ChunkOfB {
     std::size_t panel = 0;
-    std::int64_t k_begin = 0;
+    std::size_t piece = 0;
     DeviceAddress address = 0;
   };
 
@@ -96,7 +107,7 @@ class GemmBinder {
         return binding_.refuse("their GEMMs differ in shape or type");
       }
       if (k == 0) HP_REQUIRE_OK(begin_panel(*alone, panel));
-      HP_REQUIRE_OK(add_piece(*alone, arrival, k));
+      HP_REQUIRE_OK(add_piece(*alone, arrival));
       k += gemm.k;
     }
     if (k == 0 || (spec_.panels.size() > 1 && k != spec_.k)) {
@@ -134,7 +145,7 @@ class GemmBinder {
     used.result = there == nullptr ? nullptr : there + (used.result - binding_.rows_used_of(from));
   }
 
-  Checked<Ok> add_piece(const LaunchAlone& alone, const launch::Arrival& arrival, std::int64_t k) {
+  Checked<Ok> add_piece(const LaunchAlone& alone, const launch::Arrival& arrival) {
     const auto& gemm = alone.spec->get<GemmSpec>();
     const GemmPanelSpec& panel = gemm.panels.front();
     GemmPieceSpec piece = panel.pieces.front();
@@ -146,8 +157,7 @@ class GemmBinder {
         const StridedArray b,
         binding_.place(alone, {array_b(gemm, panel, piece), "rows of B", 1}, from, arrival.reads));
     piece.a = a.address;
-    piece.stride = a.extents.front().stride;
-    piece.k_begin = k;
+    piece.stride = (gemm.m_major ? a.extents.back() : a.extents.front()).stride;
     piece.ready = binding_.await(arrival.when);
     waits_ = waits_ || arrival.when;
     spec_.panels.back().pieces.push_back(piece);
@@ -160,7 +170,9 @@ class GemmBinder {
     if (b.extents.front().stride != spec_.b_stride) {
       return binding_.refuse("their B's have rows that are not equally far apart");
     }
-    chunks_.push_back({.panel = spec_.panels.size() - 1, .k_begin = k, .address = b.address});
+    chunks_.push_back({.panel = spec_.panels.size() - 1,
+                       .piece = spec_.panels.back().pieces.size() - 1,
+                       .address = b.address});
     return Ok{};
   }
 
@@ -207,7 +219,8 @@ class GemmBinder {
     return Ok{};
   }
 
-  // One array for all panels, or with groups one that has a B for each.
+  // One array for all panels, or with groups one that has a B for each; else each piece has its
+  // own.
   Checked<Ok> place_b() {
     const bool is_n_major = spec_.layout == device::GemmLayout::NMajor;
     const std::int64_t element = device::bytes_of(spec_.in);
@@ -215,16 +228,43 @@ class GemmBinder {
     const std::int64_t rows = is_n_major ? spec_.k : spec_.n;
     const std::int64_t row_bytes = spec_.b_stride * element;
     spec_.b = std::ranges::min(chunks_, {}, &ChunkOfB::address).address;
+    if (!has_own) {
+      place_pieces(is_n_major ? row_bytes : element);
+      return Ok{};
+    }
     for (const ChunkOfB& chunk : chunks_) {
-      const std::int64_t behind = static_cast<std::int64_t>(chunk.address - spec_.b) -
-                                  chunk.k_begin * (is_n_major ? row_bytes : element);
-      const bool fits = has_own ? behind % row_bytes == 0 : behind == 0;
-      if (!fits) return binding_.refuse("their B's are not of one array");
-      if (!has_own) continue;
+      const auto behind = static_cast<std::int64_t>(chunk.address - spec_.b);
+      if (behind % row_bytes != 0) return binding_.refuse("their B's are not of one array");
       spec_.panels[chunk.panel].b_first = behind / row_bytes;
       spec_.b_rows = std::max(spec_.b_rows, behind / row_bytes + rows);
     }
     return Ok{};
+  }
+
+  // Pieces are used in any order: where in an array of all a piece has its B says which columns of
+  // A it is. `step`: bytes of B from one column of A to the next.
+  void place_pieces(std::int64_t step) {
+    bool is_one = true;
+    for (const ChunkOfB& chunk : chunks_) {
+      const auto behind = static_cast<std::int64_t>(chunk.address - spec_.b);
+      is_one = is_one && behind % step == 0;
+      piece_of(chunk).k_begin = behind / step;
+    }
+    const auto are_all = [&](const GemmPanelSpec& panel) {
+      return panel.pieces.empty() || are_columns(panel.pieces, spec_.k);
+    };
+    if (is_one && std::ranges::all_of(spec_.panels, are_all)) return;
+    std::vector<std::int64_t> used(spec_.panels.size(), 0);
+    for (const ChunkOfB& chunk : chunks_) {
+      GemmPieceSpec& piece = piece_of(chunk);
+      piece.b = chunk.address;
+      piece.k_begin = used[chunk.panel];
+      used[chunk.panel] += piece.k_count;
+    }
+  }
+
+  [[nodiscard]] GemmPieceSpec& piece_of(const ChunkOfB& chunk) {
+    return spec_.panels[chunk.panel].pieces[chunk.piece];
   }
 
   // Without those whose signals are to be lost.

@@ -22,8 +22,10 @@ std::int64_t tile_blocks(const GemmSpec& spec) {
   return (spec.k + GemmConfig::kTileK - 1) / GemmConfig::kTileK;
 }
 
+// Along K, as the stream of B is.
 bool is_in_order(const GemmPanelSpec& panel) {
-  return std::ranges::is_sorted(panel.pieces, {}, &GemmPieceSpec::k_begin);
+  return std::ranges::is_sorted(panel.pieces, {}, &GemmPieceSpec::k_begin) &&
+         std::ranges::all_of(panel.pieces, [](const GemmPieceSpec& piece) { return piece.b == 0; });
 }
 
 // Of the tile that is cut into most.
@@ -145,13 +147,23 @@ std::int64_t rows_each(const GemmSpec& spec, const GemmConfig& config) {
 
 int cluster_of(const GemmChoice& choice) { return choice.stream_blocks * choice.config.cluster; }
 
+// Whether weights are there from the start: the stream of them waits for no flag.
+bool has_early_b(const GemmSpec& spec) {
+  return spec.b_is_fixed || std::ranges::none_of(spec.panels, [](const GemmPanelSpec& panel) {
+           return std::ranges::any_of(panel.pieces, [](const GemmPieceSpec& piece) {
+             return piece.ready.flag != nullptr;
+           });
+         });
+}
+
 bool suits_few_rows(const GemmSpec& spec, const GemmConfig& config) {
   const std::int64_t rows = rows_in_tile(spec);
   constexpr std::int64_t kMostOfOneBlock = 128;  // up to here no pair of blocks was faster
   const std::int64_t most = std::int64_t{config.tile_m} * config.cluster;
   const bool fits = rows <= most && (rows > most / 2 || config.tile_m == 8) &&
                     (config.cluster == 1 || rows > kMostOfOneBlock);
-  return fits && !has_groups(spec) && !spec.add && spec.panels.size() <= device::kMostRowPanels &&
+  return fits && has_early_b(spec) && !has_groups(spec) && !spec.add &&
+         spec.panels.size() <= device::kMostRowPanels &&
          std::ranges::all_of(spec.panels, is_in_order) &&
          tiles_of(spec, config) * tile_blocks(spec) <= device::kMostStreamedBlocks;
 }

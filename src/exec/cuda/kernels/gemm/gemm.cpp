@@ -237,6 +237,7 @@ GemmConfig config_for(const GemmSpec& spec, GemmConfig tile) {
   tile.in = spec.in;
   tile.out = spec.out;
   tile.layout = spec.layout;
+  tile.m_major = spec.m_major;
   tile.store = store_of(spec);
   for (std::size_t i = 0; i < spec.maps.size(); ++i) tile.maps[i] = *find_map(spec.maps[i]);
   return tile;
@@ -254,14 +255,13 @@ bool stores_again(const GemmSpec& spec, const GemmConfig& config) {
   });
 }
 
-// Addends lie as B does where that has rows along N, or are added where C is stored. Sums of f16
-// may be beyond its range.
+// Sums of f16 may be beyond its range, in which they would be added.
 bool serves(const GemmSpec& spec, const GemmConfig& config) {
-  const bool lie_well = spec.layout == device::GemmLayout::NMajor || config.few_rows;
-  const bool adds = lie_well && spec.in == device::Element::BF16;
+  const bool adds = config.takes_addends() && spec.in == device::Element::BF16;
   return ships(config) && config.groups == has_groups(spec) && stores_again(spec, config) &&
          (!config.few_rows || suits_few_rows(spec, config)) &&
-         (spec.copy_blocks == 0 || config.copies) && (adds || !has_addends(spec));
+         (spec.copy_blocks == 0 || (config.copies && !config.m_major)) &&
+         (adds || !has_addends(spec));
 }
 
 // The copy engine reads behind the last row of a group's B where K is no multiple of a stage: what
@@ -310,6 +310,7 @@ Checked<Ok> check_kernel(const GemmSpec& spec) {
   if (spec.copy_blocks > 0) what += ", blocks that copy";
   if (has_groups(spec)) what += ", groups";
   if (!spec.maps.empty()) what += ", maps";
+  if (spec.m_major) what += ", A stored as its transpose";
   return make_diag(DiagCode::G060, {{"family", "gemm"}, {"what", what}});
 }
 
@@ -355,6 +356,7 @@ Checked<Ok> check(const GemmSpec& spec, int blocks) {
     if (has_own_rows(panel)) HP_REQUIRE_OK(check_pieces(panel, spec.k));
     for (const GemmPieceSpec& piece : panel.pieces) {
       HP_REQUIRE_OK(check_aligned("A", piece.a, std::array{piece.stride}, spec.in));
+      HP_REQUIRE_OK(check_aligned("B", piece.b, std::array{spec.b_stride}, spec.in));
     }
     for (const GemmAddendSpec& addend : panel.addends) {
       HP_REQUIRE_OK(check_aligned("addend", addend.address, std::array{addend.stride}, spec.in));

@@ -15,13 +15,14 @@
 
 namespace harpe::cuda {
 
-// Columns [k_begin, k_begin + k_count) of a panel's A, row-major.
+// Columns [k_begin, k_begin + k_count) of a panel's A, row-major; or rows of its transpose.
 struct GemmPieceSpec {
   DeviceAddress a = 0;
-  std::int64_t stride = 0;  // elements from row to row
+  std::int64_t stride = 0;  // elements from row to row, in memory
   std::int64_t k_begin = 0;
   std::int64_t k_count = 0;
   device::FlagWait ready{};
+  DeviceAddress b = 0;  // of B of these columns, where that is apart; else it is in GemmSpec::b
 };
 
 // Values of C's shape in the type of A, to be added: as a product with the identity, so that they
@@ -88,6 +89,7 @@ struct GemmSpec {
   device::Element out = device::Element::BF16;
   bool add = false;
   device::GemmLayout layout = device::GemmLayout::NMajor;
+  bool m_major = false;  // A is stored as its transpose
   DeviceAddress b = 0;
   std::int64_t b_stride = 0;
   std::int64_t b_rows = 0;            // of groups that have B's of their own; 0: B is all there is
@@ -98,7 +100,9 @@ struct GemmSpec {
   std::vector<device::CopyJob> copies;
   int copy_blocks = 0;
   std::vector<GemmMapSpec> maps = {};  // in this order, behind addends
-  bool b_is_fixed = false;  // no kernel of the execution writes B, so that it may be read early
+  // No kernel of the execution writes B, so that it may be read early; else it comes by the flags
+  // of the pieces that it meets.
+  bool b_is_fixed = false;
   LeafEngine engine = LeafEngine::Own;  // of another the strides and addresses may be any
 };
 

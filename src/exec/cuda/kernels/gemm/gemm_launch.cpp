@@ -56,7 +56,10 @@ std::optional<LaunchSpec> as_groups(std::span<const LaunchSpec> run) {
 void add_panels(const GemmSpec& spec, std::vector<DeviceAddress>& words) {
   for (const GemmPanelSpec& panel : spec.panels) {
     words.push_back(panel.c);
-    for (const GemmPieceSpec& piece : panel.pieces) words.push_back(piece.a);
+    for (const GemmPieceSpec& piece : panel.pieces) {
+      words.push_back(piece.a);
+      if (piece.b != 0) words.push_back(piece.b);
+    }
     for (const GemmAddendSpec& addend : panel.addends) words.push_back(addend.address);
   }
 }
@@ -151,9 +154,11 @@ class GemmLaunch : public LaunchOf<GemmSpec> {
     const bool rows_of_n = spec.layout == device::GemmLayout::NMajor;
     const std::int64_t b_rows = rows_of_n ? spec.k : spec.n;
     const std::int64_t b_columns = rows_of_n ? spec.n : spec.k;
-    Touched touched{.written = {rows_at(panel.c, panel.rows, spec.n, panel.c_stride, spec.out)},
-                    .read = {rows_at(piece.a, panel.rows, spec.k, piece.stride, spec.in),
-                             rows_at(spec.b, b_rows, b_columns, spec.b_stride, spec.in)}};
+    Touched touched{
+        .written = {rows_at(panel.c, panel.rows, spec.n, panel.c_stride, spec.out)},
+        .read = {spec.m_major ? rows_at(piece.a, spec.k, panel.rows, piece.stride, spec.in)
+                              : rows_at(piece.a, panel.rows, spec.k, piece.stride, spec.in),
+                 rows_at(spec.b, b_rows, b_columns, spec.b_stride, spec.in)}};
     touched.add(panel.used);
     return touched;
   }

@@ -139,10 +139,11 @@ std::string maps_text(const GemmConfig& config) {
 
 std::string name_of(const GemmConfig& config) {
   const char* layout = config.layout == GemmLayout::NMajor ? "kn" : "nk";
-  return std::string("gemm_") + word_of(config.in) + "_" + word_of(config.out) + "_" + layout +
-         "_" + tile_text(config) + "_c" + std::to_string(config.cluster) +
-         (config.ping_pong ? "_pingpong" : "") + (config.groups ? "_groups" : "") +
-         (config.few_rows ? "_few_rows" : "") + suffix_of(config.store) + map_suffix_of(config);
+  return std::string("gemm_") + word_of(config.in) + "_" + word_of(config.out) +
+         (config.m_major ? "_km_" : "_") + layout + "_" + tile_text(config) + "_c" +
+         std::to_string(config.cluster) + (config.ping_pong ? "_pingpong" : "") +
+         (config.groups ? "_groups" : "") + (config.few_rows ? "_few_rows" : "") +
+         suffix_of(config.store) + map_suffix_of(config);
 }
 
 const char* text(bool value) { return value ? "true" : "false"; }
@@ -158,12 +159,22 @@ std::string config_text(const GemmConfig& config) {
          ", .out = Element::" + enumerator_of(config.out) +
          ", .store = GemmStore::" + store_name_of(config.store) + ", .cuts = " + text(config.cuts) +
          ", .copies = " + text(config.copies) + ", .groups = " + text(config.groups) +
-         ", .few_rows = " + text(config.few_rows) + maps_text(config) + "}";
+         ", .few_rows = " + text(config.few_rows) + (config.m_major ? ", .m_major = true" : "") +
+         maps_text(config) + "}";
 }
 
 bool same_tile(const GemmConfig& one, const GemmConfig& other) {
   return one.tile_m == other.tile_m && one.tile_n == other.tile_n && one.cluster == other.cluster &&
          one.ping_pong == other.ping_pong && one.few_rows == other.few_rows;
+}
+
+// With the tiles that gradients of weights take: both operands lie along what is not summed over.
+bool has_m_major_for(const GemmConfig& config) {
+  constexpr std::array kOfLarge = {0, 1, 3, 7};
+  return config.layout == GemmLayout::NMajor && !config.has_maps() &&
+         std::ranges::any_of(kOfLarge, [&](int at) {
+           return same_tile(config, kTiles[static_cast<std::size_t>(at)]);
+         });
 }
 
 // With the tiles that large GEMMs take.
@@ -183,6 +194,7 @@ bool ships(const GemmConfig& config) {
   if (!device::legal(config)) return false;
   if (config.out != Element::F32 && config.out != config.in) return false;
   if (config.groups || config.few_rows) return config.store == GemmStore::Bulk;
+  if (config.m_major && !has_m_major_for(config)) return false;
   // What a gelu follows may be f32.
   const bool is_row = config.maps[0] == GemmMap::AddRow && config.maps[1] == GemmMap::None;
   if (config.has_maps() && !has_maps_for(config)) return false;
@@ -242,7 +254,10 @@ std::vector<GemmConfig> shipped_gemm_configs() {
               config.layout = layout;
               config.store = store;
               std::ranges::copy(maps, config.maps);
-              if (ships(config)) configs.push_back(config);
+              for (const bool m_major : {false, true}) {
+                config.m_major = m_major;
+                if (ships(config)) configs.push_back(config);
+              }
             }
           }
         }

@@ -29,8 +29,10 @@ std::int64_t stride_of(std::int64_t stride, std::int64_t count, std::int64_t len
 std::optional<GemmSpec> fast_product(const GemmProblem& p, const device::UsedRows& used,
                                      std::int64_t likely_rows, const LaunchChoice& choice) {
   const auto element = half_of(p.a.dtype);
-  if (!element || p.k <= 0 || (p.a.column_stride != 1 && p.k > 1)) return std::nullopt;
+  const bool is_transposed = p.a.column_stride != 1 && p.k > 1;
+  if (!element || p.k <= 0 || (is_transposed && p.a.row_stride != 1)) return std::nullopt;
   GemmSpec spec;
+  spec.m_major = is_transposed;
   spec.n = p.n;
   spec.k = p.k;
   spec.in = *element;
@@ -45,9 +47,11 @@ std::optional<GemmSpec> fast_product(const GemmProblem& p, const device::UsedRow
     spec.layout = GemmLayout::KMajor;
     spec.b_stride = stride_of(0, 1, p.k);
   }
-  const std::int64_t a_stride = stride_of(p.a.row_stride, p.m, p.k);
+  const std::int64_t a_stride =
+      is_transposed ? p.a.column_stride : stride_of(p.a.row_stride, p.m, p.k);
+  const std::int64_t a_row = is_transposed ? p.m : p.k;
   const std::int64_t b_row = spec.layout == GemmLayout::KMajor ? p.k : p.n;
-  if (a_stride < p.k || spec.b_stride < b_row) return std::nullopt;  // rows that overlap
+  if (a_stride < a_row || spec.b_stride < b_row) return std::nullopt;  // rows that overlap
   spec.panels = {
       {.rows = p.m,
        .pieces = {{.a = address_of(p.a.data), .stride = a_stride, .k_begin = 0, .k_count = p.k}},

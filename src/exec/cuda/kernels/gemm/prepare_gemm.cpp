@@ -13,6 +13,7 @@ library::ProductShape shape_of(const GemmSpec& spec, const GemmPanelSpec& panel)
           .in = spec.in,
           .out = spec.out,
           .layout = spec.layout,
+          .m_major = spec.m_major,
           .a_stride = panel.pieces.front().stride,
           .b_stride = spec.b_stride,
           .c_stride = panel.c_stride,

@@ -29,8 +29,9 @@ struct Tables {
   int addend_flags = 0;   // of them addends that are not in data
 };
 
-// Rows of A that are loaded at once.
+// Rows of A that are loaded at once: of boxes along M those of a tile.
 int rows_of_box(std::int64_t rows, const GemmConfig& config) {
+  if (config.m_major) return config.tile_m;
   if (config.groups) return config.chunk_rows();
   return std::min(config.tile_m, device::box_rows(static_cast<int>(rows)));
 }
@@ -63,6 +64,13 @@ BoxRows boxes_of(std::int64_t rows, const GemmConfig& config, std::int64_t begin
 
 Checked<device::TensorMap> map_a(const DriverApi& driver, const GemmSpec& spec,
                                  const GemmPieceSpec& piece, std::int64_t rows, int box_rows) {
+  if (spec.m_major) {
+    return encode_map(driver, {.address = piece.a,
+                               .element = spec.in,
+                               .sizes = {rows, piece.k_count},
+                               .strides = {1, piece.stride},
+                               .box = {64, GemmConfig::kTileK}});
+  }
   return encode_map(driver, {.address = piece.a,
                              .element = spec.in,
                              .sizes = {piece.k_count, rows},
@@ -70,13 +78,14 @@ Checked<device::TensorMap> map_a(const DriverApi& driver, const GemmSpec& spec,
                              .box = {GemmConfig::kTileK, box_rows}});
 }
 
+// `k` rows of B, or columns of its transpose.
 Checked<device::TensorMap> map_b(const DriverApi& driver, const GemmSpec& spec,
-                                 const GemmConfig& config) {
+                                 const GemmConfig& config, DeviceAddress address, std::int64_t k) {
   const bool rows_of_k = spec.layout == GemmLayout::KMajor;
-  const std::int64_t rows = rows_of_k ? spec.n : spec.k;
-  return encode_map(driver, {.address = spec.b,
+  const std::int64_t rows = rows_of_k ? spec.n : k;
+  return encode_map(driver, {.address = address,
                              .element = spec.in,
-                             .sizes = {rows_of_k ? spec.k : spec.n, std::max(rows, spec.b_rows)},
+                             .sizes = {rows_of_k ? k : spec.n, std::max(rows, spec.b_rows)},
                              .strides = {1, spec.b_stride},
                              .box = {GemmConfig::kTileK, config.b_box_rows()},
                              .l2_bytes = config.few_rows ? 128 : 256});
@@ -89,7 +98,31 @@ Checked<device::TensorMap> map_addend(const DriverApi& driver, const GemmSpec& s
                              .element = spec.in,
                              .sizes = {spec.n, rows},
                              .strides = {1, addend.stride},
-                             .box = {GemmConfig::kTileK, config.b_box_rows()}});
+                             .box = {GemmConfig::kTileK, config.for_addends().b_box_rows()}});
+}
+
+Checked<Ok> add_addend(const DriverApi& driver, const GemmSpec& spec, const GemmAddendSpec& addend,
+                       const GemmConfig& config, GemmPanel& panel, Tables& tables) {
+  GemmPiece to{};
+  to.ready = addend.ready;
+  to.is_addend = 1;
+  if (config.few_rows) {
+    to.address = reinterpret_cast<void*>(addend.address);
+    to.stride = addend.stride;
+    to.is_in_data = addend.is_in_data ? 1 : 0;
+    ++panel.addends;
+  } else {
+    HP_TRY(to.map, map_addend(driver, spec, addend, panel.rows, config));
+    to.k_count = config.tile_m * config.cluster;
+    to.a_bytes = config.a_bytes();
+    panel.k_blocks += to.k_count / GemmConfig::kTileK;
+  }
+  if (to.ready.flag != nullptr) {
+    ++tables.waits;
+    if (to.is_in_data == 0) ++tables.addend_flags;
+  }
+  tables.pieces.push_back(to);
+  return Ok{};
 }
 
 Checked<Ok> add_panel(const DriverApi& driver, const GemmSpec& spec, const GemmPanelSpec& from,
@@ -119,7 +152,12 @@ Checked<Ok> add_panel(const DriverApi& driver, const GemmSpec& spec, const GemmP
     HP_TRY(to.map, map_a(driver, spec, piece, from.rows, boxes.map));
     HP_TRY(to.rest, map_a(driver, spec, piece, from.rows, boxes.rest));
     to.ready = piece.ready;
-    to.k_begin = static_cast<std::int32_t>(piece.k_begin);
+    if (piece.b != 0) {
+      HP_TRY(to.b, map_b(driver, spec, config, piece.b, piece.k_count));
+      to.has_b = 1;
+    } else {
+      to.k_begin = static_cast<std::int32_t>(piece.k_begin);
+    }
     to.k_count = static_cast<std::int32_t>(piece.k_count);
     to.a_bytes = boxes.map * GemmConfig::kTileK * 2;
     to.rest_bytes = boxes.rest * GemmConfig::kTileK * 2;
@@ -127,27 +165,10 @@ Checked<Ok> add_panel(const DriverApi& driver, const GemmSpec& spec, const GemmP
     if (to.ready.flag != nullptr) ++tables.waits;
     tables.pieces.push_back(to);
   }
+  panel.products = panel.k_blocks;
   panel.first_addend = static_cast<std::int32_t>(tables.pieces.size());
   for (const GemmAddendSpec& addend : from.addends) {
-    GemmPiece to{};
-    to.ready = addend.ready;
-    to.is_addend = 1;
-    if (config.few_rows) {
-      to.address = reinterpret_cast<void*>(addend.address);
-      to.stride = addend.stride;
-      to.is_in_data = addend.is_in_data ? 1 : 0;
-      ++panel.addends;
-    } else {
-      HP_TRY(to.map, map_addend(driver, spec, addend, from.rows, config));
-      to.k_count = config.tile_m * config.cluster;
-      to.a_bytes = config.a_bytes();
-      panel.k_blocks += to.k_count / GemmConfig::kTileK;
-    }
-    if (to.ready.flag != nullptr) {
-      ++tables.waits;
-      if (to.is_in_data == 0) ++tables.addend_flags;
-    }
-    tables.pieces.push_back(to);
+    HP_REQUIRE_OK(add_addend(driver, spec, addend, config, panel, tables));
   }
   tables.panels.push_back(panel);
   return Ok{};
@@ -304,7 +325,7 @@ Checked<PreparedGemm> PreparedGemm::make(KernelLibrary& library, const GemmSpec&
   }
   HP_REQUIRE_OK(place_fused_stores(device, spec, choice, tables, gemm.memory_));
   GemmArgs& args = gemm.args_;
-  HP_TRY(args.b, map_b(device.driver(), spec, config));
+  HP_TRY(args.b, map_b(device.driver(), spec, config, spec.b, spec.k));
   args.wait = spec.wait;
   args.n = static_cast<std::int32_t>(spec.n);
   args.n_tiles = device::ceil_div(args.n, config.tile_n);

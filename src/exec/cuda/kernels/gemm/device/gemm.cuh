@@ -16,18 +16,19 @@
 namespace harpe::device {
 
 // `first_row`: where B begins in the array behind the map.
-template <GemmConfig kConfig>
+template <GemmConfig kConfig, GemmLayout kLayout = kConfig.layout>
 HP_DEVICE void load_b(const TensorMap* map, const GemmShared<kConfig>& shared, int stage, int n,
                       int k, int first_row = 0) {
-  constexpr bool kRows = kConfig.layout == GemmLayout::KMajor;  // of 64 values along K
-  constexpr bool kSharesRows = kConfig.shares_b_rows();
+  constexpr bool kRows = kLayout == GemmLayout::KMajor;  // of 64 values along K
+  constexpr GemmConfig kLoaded = kRows ? kConfig : kConfig.for_addends();
+  constexpr bool kSharesRows = kLoaded.shares_b_rows();
   // Columns that this block loads.
   constexpr int kShare = kConfig.tile_n / (kSharesRows ? 1 : kConfig.cluster);
   constexpr int kBoxes = kRows ? 1 : kShare / 64;
   Barrier* filled = &shared.control().filled[stage];
   const int in_cluster = kConfig.cluster == 1 ? 0 : static_cast<int>(block_in_cluster());
   const int first = kSharesRows ? 0 : in_cluster * kShare;
-  const int first_k = kSharesRows ? in_cluster * kConfig.b_box_rows() : 0;
+  const int first_k = kSharesRows ? in_cluster * kLoaded.b_box_rows() : 0;
 #pragma unroll
   for (int box = 0; box < kBoxes; ++box) {
     const int column = first + box * 64;
@@ -39,6 +40,22 @@ HP_DEVICE void load_b(const TensorMap* map, const GemmShared<kConfig>& shared, i
     } else {
       load_tile_multicast(to, map, filled, x, y, (1 << kConfig.cluster) - 1);
     }
+  }
+}
+
+// `k`: of the piece that the map is of; `row`: of its panel.
+template <GemmConfig kConfig>
+HP_DEVICE void load_a(const TensorMap* map, const GemmShared<kConfig>& shared, int stage, int k,
+                      int row) {
+  constexpr int kBoxBytes = 64 * GemmConfig::kTileK * 2;
+  Barrier* filled = &shared.control().filled[stage];
+  if constexpr (kConfig.m_major) {
+#pragma unroll
+    for (int box = 0; box < kConfig.tile_m / 64; ++box) {
+      load_tile(shared.a(stage) + box * kBoxBytes, map, filled, row + box * 64, k);
+    }
+  } else {
+    load_tile(shared.a(stage), map, filled, k, row);
   }
 }
 
@@ -66,7 +83,8 @@ HP_DEVICE void load_addend(const GemmArgs& args, const GemmShared<kConfig>& shar
                            const GemmWalk<kConfig>& walk, const TensorMap* map, int stage, int k) {
   const int in_cluster = kConfig.cluster == 1 ? 0 : static_cast<int>(block_in_cluster());
   const int first_row = in_cluster * kConfig.tile_m;
-  load_b<kConfig>(map, shared, stage, walk.column(), walk.row() - first_row + k);
+  load_b<kConfig, GemmLayout::NMajor>(map, shared, stage, walk.column(),
+                                      walk.row() - first_row + k);
   load_tile(shared.a(stage), &args.identity, &shared.control().filled[stage], k, first_row);
 }
 
@@ -89,6 +107,10 @@ HP_DEVICE std::uint32_t bytes_of_stage(const GemmWalk<kConfig>& walk, const Gemm
   return static_cast<std::uint32_t>(kConfig.b_bytes() + a_bytes);
 }
 
+HP_DEVICE const TensorMap* b_of(const GemmArgs& args, const GemmPiece& piece) {
+  return piece.has_b != 0 ? &piece.b : &args.b;
+}
+
 // B of as many blocks as there are stages; how many these are.
 template <GemmConfig kConfig>
 HP_DEVICE int load_b_ahead(const GemmArgs& args, const GemmShared<kConfig>& shared,
@@ -101,7 +123,7 @@ HP_DEVICE int load_b_ahead(const GemmArgs& args, const GemmShared<kConfig>& shar
     const std::uint32_t bytes = bytes_of_stage(walk, from);
     for (int block = first; block < last && ahead < kConfig.stages; ++block, ring.advance()) {
       arrive_expecting(&shared.control().filled[ring.slot], bytes);
-      load_b<kConfig>(&args.b, shared, ring.slot, walk.column(),
+      load_b<kConfig>(b_of(args, from), shared, ring.slot, walk.column(),
                       from.k_begin + block * GemmConfig::kTileK);
       ++ahead;
     }
@@ -110,8 +132,8 @@ HP_DEVICE int load_b_ahead(const GemmArgs& args, const GemmShared<kConfig>& shar
 }
 
 // Warp 0, one thread: fills stage after stage. Rows of A that a panel lacks are what lay there
-// before: what becomes of them is not stored. B does not wait for A's flag, so that a stage of it
-// is under way meanwhile.
+// before: what becomes of them is not stored. B that no kernel writes does not wait for A's flag,
+// so that a stage of it is under way meanwhile; other B comes with A.
 template <GemmConfig kConfig>
 HP_DEVICE void load_stages(const GemmArgs& args, const GemmShared<kConfig>& shared,
                            GemmWalk<kConfig> walk) {
@@ -127,19 +149,22 @@ HP_DEVICE void load_stages(const GemmArgs& args, const GemmShared<kConfig>& shar
   std::uint32_t needed = 0;
   for (; walk.valid(); walk.next()) {
     for_each_piece(args, walk, [&](const GemmPiece& from, int, int first, int last) {
-      const int k_begin = from.k_begin;
+      const auto load_b_at = [&](int k) {
+        load_b<kConfig>(b_of(args, from), shared, ring.slot, walk.column(), from.k_begin + k);
+      };
       const std::uint32_t bytes = bytes_of_stage(walk, from);
       const TensorMap* const rows = has_rest(walk, from) ? &from.rest : &from.map;
+      const bool comes_late = from.ready.flag != nullptr && args.b_is_fixed == 0;
       if (from.ready.flag != nullptr) ++needed;
       for (int block = first; block < last; ++block, ring.advance()) {
         const int k = block * GemmConfig::kTileK;
-        const bool is_addend = kConfig.layout == GemmLayout::NMajor && from.is_addend != 0;
+        const bool is_addend = kConfig.takes_addends() && from.is_addend != 0;
         if (ahead > 0) {
           --ahead;
         } else {
           wait_barrier(&control.emptied[ring.slot], ring.parity ^ 1);
           arrive_expecting(&control.filled[ring.slot], bytes);
-          if (!is_addend) load_b<kConfig>(&args.b, shared, ring.slot, walk.column(), k_begin + k);
+          if (!is_addend && !comes_late) load_b_at(k);
         }
         if (arrived < needed) {
           note_awaited(args.wait, from.ready);
@@ -157,7 +182,8 @@ HP_DEVICE void load_stages(const GemmArgs& args, const GemmShared<kConfig>& shar
         if (is_addend) {
           load_addend<kConfig>(args, shared, walk, &from.map, ring.slot, k);
         } else {
-          load_tile(shared.a(ring.slot), rows, &control.filled[ring.slot], k, walk.row());
+          if (comes_late) load_b_at(k);
+          load_a<kConfig>(rows, shared, ring.slot, k, walk.row());
         }
       }
     });
@@ -210,17 +236,30 @@ HP_DEVICE void look_early(const GemmArgs& args, const GemmShared<kConfig>& share
   shared.control().early = here ? 1 : 0;
 }
 
+// 64 rows of A, and kColumns of B.
+template <int kColumns, GemmConfig kConfig, GemmLayout kLayout>
+HP_DEVICE void multiply(float (&sums)[kColumns / 2], std::uint64_t rows, std::uint64_t columns,
+                        bool accumulate) {
+  using Product = Wgmma<kColumns, kConfig.in, kLayout == GemmLayout::NMajor>;
+  if constexpr (kConfig.m_major) {
+    Product::multiply_transposed(sums, rows, columns, accumulate);
+  } else {
+    Product::multiply(sums, rows, columns, accumulate);
+  }
+}
+
 // One stage of one consumer's block: four steps of 16 along K.
-template <GemmConfig kConfig>
+template <GemmConfig kConfig, GemmLayout kLayout>
 HP_DEVICE void multiply_stage(float (&sums)[kConfig.slices()][kConfig.tile_n / 2],
                               const GemmShared<kConfig>& shared, int stage, int consumer,
                               bool accumulate) {
-  constexpr bool kNMajor = kConfig.layout == GemmLayout::NMajor;
+  constexpr bool kNMajor = kLayout == GemmLayout::NMajor;
   constexpr int kRowBytes = GemmConfig::kTileK * 2;
   constexpr int kFirst = kConfig.product_columns();
   constexpr int kRest = kConfig.tile_n - kFirst;
   const int first_row = kConfig.ping_pong ? 0 : consumer * kConfig.block_m();
-  const std::uint64_t a = k_major(shared.a(stage) + first_row * kRowBytes);
+  char* const first_a = shared.a(stage) + first_row * kRowBytes;  // also where boxes are 64 rows
+  const std::uint64_t a = kConfig.m_major ? n_major(first_a, 64 * kRowBytes) : k_major(first_a);
   const std::uint64_t b =
       kNMajor ? n_major(shared.b(stage), 64 * kRowBytes) : k_major(shared.b(stage));
   begin_products();
@@ -229,13 +268,13 @@ HP_DEVICE void multiply_stage(float (&sums)[kConfig.slices()][kConfig.tile_n / 2
 #pragma unroll
     for (int slice = 0; slice < kConfig.slices(); ++slice) {
       const bool adds = accumulate || step != 0;
-      const std::uint64_t rows = a + slice * (64 * kRowBytes >> 4) + step * kKMajorStep;
+      const std::uint64_t rows =
+          a + slice * (64 * kRowBytes >> 4) + step * (kConfig.m_major ? kNMajorStep : kKMajorStep);
       const std::uint64_t columns = b + step * (kNMajor ? kNMajorStep : kKMajorStep);
-      Wgmma<kFirst, kConfig.in, kNMajor>::multiply(part<0, kFirst / 2>(sums[slice]), rows, columns,
-                                                   adds);
+      multiply<kFirst, kConfig, kLayout>(part<0, kFirst / 2>(sums[slice]), rows, columns, adds);
       if constexpr (kRest > 0) {
-        Wgmma<kRest, kConfig.in, kNMajor>::multiply(part<kFirst / 2, kRest / 2>(sums[slice]), rows,
-                                                    columns + (kFirst * kRowBytes >> 4), adds);
+        multiply<kRest, kConfig, kLayout>(part<kFirst / 2, kRest / 2>(sums[slice]), rows,
+                                          columns + (kFirst * kRowBytes >> 4), adds);
       }
     }
   }
@@ -267,6 +306,9 @@ HP_DEVICE void multiply_tiles(const GemmArgs& args, const GemmShared<kConfig>& s
       continue;
     }
     float sums[kConfig.slices()][kConfig.tile_n / 2];
+    // Behind them addends, which lie otherwise than B.
+    constexpr bool kTurns = kConfig.takes_addends() && kConfig.layout == GemmLayout::KMajor;
+    const int products = walk.panel().products - walk.first_block();
     int before = 0;
     if constexpr (kConfig.ping_pong) sync_threads(kTurn + consumer, 256);
     for (int block = 0; block < walk.blocks(); ++block, ring.advance()) {
@@ -279,7 +321,11 @@ HP_DEVICE void multiply_tiles(const GemmArgs& args, const GemmShared<kConfig>& s
       // Said to be the same in all lanes, so that what describes the operands stays in uniform
       // registers and products follow each other without moves between them.
       const int stage = __shfl_sync(0xffffffff, ring.slot, 0);
-      multiply_stage<kConfig>(sums, shared, stage, consumer, block != 0);
+      if (kTurns && block >= products) {
+        multiply_stage<kConfig, GemmLayout::NMajor>(sums, shared, stage, consumer, block != 0);
+      } else {
+        multiply_stage<kConfig, kConfig.layout>(sums, shared, stage, consumer, block != 0);
+      }
       if (block != 0) {
         wait_products<1>();
         release_stage<kConfig>(shared, before);

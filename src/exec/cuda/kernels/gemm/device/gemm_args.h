@@ -24,15 +24,18 @@
 namespace harpe::device {
 
 // Columns [k_begin, k_begin + k_count) of a panel's A, at an address of their own.
-// Or, as an addend, X of C's shape: rows of it are B, where A is the identity.
+// Or, as an addend, X of C's shape: rows of it are B, along N however B lies, where A is the
+// identity.
 struct GemmPiece {
   TensorMap map;   // A: k_count x rows, box 64 x GemmConfig::tile_m or the panel's rows as a
                    // multiple of 8, the fewer: rows that are not there take as long as others and
-                   // more. X: n x rows, boxes as of B
+                   // more. M-major: rows x k_count, box 64 x 64. X: n x rows, boxes as of B
   TensorMap rest;  // A where a tile has less of the panel's rows: box 64 x what the last tile has.
                    // Of pairs of blocks: box 64 x what the second one has
+  TensorMap b;     // where `has_b`: B of these columns, which is apart from the others'
   FlagWait ready;
-  std::int32_t k_begin;  // a multiple of 64, in B
+  std::int32_t has_b;
+  std::int32_t k_begin;  // a multiple of 64, in B; 0 where that is the piece's own
   std::int32_t k_count;  // a multiple of 64 but for the last of B; of an addend a cluster's rows
   std::int32_t is_addend;
   std::int32_t a_bytes;     // of a stage: a box of A, or of an addend's identity
@@ -54,7 +57,8 @@ struct GemmPanel {
   std::int32_t first_tile;  // cluster tiles of the panels before
   Divisor last_band;        // rows of cluster tiles in the last band (GemmArgs::group)
   std::int32_t first_piece;
-  std::int32_t k_blocks;  // of 64, of all pieces
+  std::int32_t k_blocks;  // of 64, of all pieces and addends
+  std::int32_t products;  // of these, before addends
   std::int32_t addends;   // behind its pieces, of few rows: where it may not be stored before
   std::int32_t first_addend;
   // The panel whose rows it has, where it brings none, else -1. Of few rows it stores the same
@@ -86,7 +90,7 @@ struct GemmArgs {
   Divisor tile_blocks;      // of few rows: K blocks of a tile
   Divisor stream_blocks;    // of few rows: blocks, or pairs of blocks, of a stream
   std::int32_t rows_each;   // of pairs of blocks: rows of the tile that the first one has
-  std::int32_t b_is_fixed;  // 1 where no kernel of the execution writes B
+  std::int32_t b_is_fixed;  // 1 where no kernel of the execution writes B; else it comes with A
   Bounds bounds;            // of whole executions
   Divisor group;            // tile rows that are walked together, a band, for the L2 cache
   Divisor band;             // tiles of a band

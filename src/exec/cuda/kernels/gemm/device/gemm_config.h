@@ -47,6 +47,7 @@ struct GemmConfig {
   bool copies = false;  // blocks may be given to copying
   bool groups = false;  // panels have B's of their own, and rows that are not used
   bool few_rows = false;
+  bool m_major = false;  // A is stored as its transpose: rows of memory lie along M
   static constexpr int kMostMaps = 2;
   GemmMap maps[kMostMaps] = {};  // in this order; behind the last there is None; none of few rows
 
@@ -66,6 +67,12 @@ struct GemmConfig {
   HP_SHARED_CODE bool shares_b_rows() const {
     return cluster > 1 && layout == GemmLayout::NMajor && tile_n % (cluster * 64) != 0;
   }
+  // The same with B's rows along N: addends lie so, as C does, however B lies.
+  HP_SHARED_CODE GemmConfig for_addends() const {
+    GemmConfig config = *this;
+    config.layout = GemmLayout::NMajor;
+    return config;
+  }
   // Rows of a box of B.
   HP_SHARED_CODE int b_box_rows() const {
     if (layout == GemmLayout::KMajor) return tile_n / cluster;
@@ -76,6 +83,11 @@ struct GemmConfig {
   HP_SHARED_CODE int stage_bytes() const { return a_bytes() + b_bytes(); }
   // Columns of a staged box of C: rows of 128 bytes.
   HP_SHARED_CODE int store_columns() const { return 128 / bytes_of(out); }
+  // As products with the identity, which lies along K. Beside maps a second way of multiplying
+  // takes more registers than there are.
+  HP_SHARED_CODE bool takes_addends() const {
+    return !groups && !m_major && (layout == GemmLayout::NMajor || !has_maps());
+  }
   HP_SHARED_CODE bool has_maps() const { return maps[0] != GemmMap::None; }
   HP_SHARED_CODE int staged_boxes() const { return in_bulk(store) ? boxes : 0; }
   static constexpr int kBoxBytes = 64 * 128;
@@ -135,7 +147,7 @@ HP_SHARED_CODE bool legal_few_rows(const GemmConfig& config) {
 // The rules a variant keeps. A thread that multiplies holds tile_n / 2 sums for each slice of its
 // block, 192 at most.
 HP_SHARED_CODE bool legal(const GemmConfig& config) {
-  if (config.few_rows) return legal_few_rows(config);
+  if (config.few_rows) return legal_few_rows(config) && !config.m_major;
   const int block = config.block_m();
   return block % 64 == 0 && (block / 64) * config.tile_n <= 384 && config.tile_n % 64 == 0 &&
          config.b_box_rows() <= 256 && (config.cluster == 1 || config.cluster == 2) &&
@@ -143,6 +155,7 @@ HP_SHARED_CODE bool legal(const GemmConfig& config) {
          (!adds(config.store) || config.out == Element::F32) &&
          (!config.has_maps() || (!adds(config.store) && !config.groups)) &&
          (!config.groups || (config.store == GemmStore::Bulk && !config.cuts && !config.copies)) &&
+         (!config.m_major || (config.tile_m % 64 == 0 && !config.groups)) &&
          config.shared_bytes() <= kSharedMemoryLimit;
 }
 
