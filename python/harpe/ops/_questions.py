@@ -154,18 +154,27 @@ class WeightGradient:
 
     def make_plan(self, ranks: int) -> harpe.Plan:
         digit, axis, kept = ("n0", "N", "g") if self.gathered == "x" else ("k0", "K", "x")
-        steps = [f"tile(M, [{ranks}]) -> m0, m1", f"tile({axis}, [{ranks}]) -> {digit}, rest",
+        chunks = self._count_chunks(ranks)
+        steps = [f"tile(M, [{ranks}, {chunks}]) -> m0, chunk, m1",
+                 f"tile({axis}, [{ranks}]) -> {digit}, rest",
                  f"shard({self.gathered}, m0, {_AXIS})", f"shard({kept}, {digit}, {_AXIS})",
-                 f"shard(w, {digit}, {_AXIS})", f"parallelize(mm, {digit}, {_AXIS})",
-                 "serialize(mm, m0)"]
+                 f"shard(w, {digit}, {_AXIS})", f"parallelize(mm, {digit}, {_AXIS})"]
         if ranks > 1:
-            steps += [f"shift(mm.m0, [{_AXIS}])",
-                      f"stage(mm, {self.gathered}, over=[{_AXIS}], at=m0, how=relay, by=src)",
-                      f"pipeline(mm, {self.gathered}, over=[{_AXIS}], depth=2)"]
+            moved = f"mm, {self.gathered}, over=[{_AXIS}]"
+            steps += [f"stage({moved}, how=direct, by=src)", f"bind({moved}, via=ce)",
+                      f"signal({moved}, kind=flag)", f"chunk({moved}, by=chunk)",
+                      f"chunk(mm, leaf, chunk, order=[m0, {_AXIS}])",
+                      "fuse(mm_fused, [mm], persistent=true)"]
         if self.bias:
             steps += [f"shard(ones, m0, {_AXIS})", f"parallelize(rows, m0, {_AXIS})",
                       f"drain(rows, d, over=[{_AXIS}], how=bulk)"]
-        return self.prove_plan(ranks, make_schedule("ring", self.name, steps))
+        return self.prove_plan(ranks, make_schedule("push", self.name, steps))
+
+    def _count_chunks(self, ranks: int) -> int:
+        """How many chunks of a rank's rows are sent, and summed over, by themselves: such as a kernel
+        takes one after the other, 64 rows and multiples of it of one batch."""
+        stage = 64 * ranks if self.batch == 1 else 0
+        return next((chunks for chunks in (4, 2) if stage and self.m % (chunks * stage) == 0), 1)
 
     def prove_plan(self, ranks: int, schedule: str) -> harpe.Plan:
         plan = harpe.plan(self._write(ranks), mesh=make_mesh(ranks), schedule=schedule)
