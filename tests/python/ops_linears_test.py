@@ -11,6 +11,7 @@ from torch.distributed.device_mesh import init_device_mesh
 
 import harpe
 import harpe.ops as hp
+from harpe.ops._questions import WeightGradient
 
 LEADING = (), (1,), (3,), (2, 2)
 DTYPES = torch.float32, torch.bfloat16, torch.float16, torch.float64
@@ -32,11 +33,11 @@ def differentiate(x, w, bias, g):
     return compute(*tensors), compute(*(tensor.abs() for tensor in tensors))
 
 
-def check_linear(name, leading, dtype, with_bias, group=None):
-    """Against one rank's own computation: y, and gradients of x, w and bias."""
+def check_linear(name, leading, dtype, with_bias, group=None, rows=6):
+    """Against one rank's own computation: y, and gradients of x, w and bias. `rows`: of a rank."""
     group = group or dist.group.WORLD
     ranks = group.size()
-    gathers, s = name == "ag_linear", 6 * ranks
+    gathers, s = name == "ag_linear", rows * ranks
     n, k = (4 * ranks, 5) if gathers else (7, 5 * ranks)
     where = {"ag_linear": (-2, 0, 0, -1), "linear_rs": (-1, 1, None, -2),
              "linear_ar": (-1, 1, None, None)}[name]
@@ -62,6 +63,9 @@ def check_all_linears():
     for name, leading in itertools.product(("ag_linear", "linear_rs", "linear_ar"), LEADING):
         for dtype, with_bias in itertools.product(DTYPES, (False, True)):
             check_linear(name, leading, dtype, with_bias)
+    # Gradients of weights are summed over two or four chunks of so many rows.
+    for name, rows in itertools.product(("ag_linear", "linear_rs"), (128, 256)):
+        check_linear(name, (), torch.float32, True, rows=rows)
 
 
 def check_ag_linears():
@@ -301,6 +305,20 @@ class Linears(unittest.TestCase):
         for code, calls in self.pool.call(fall_back, "error"):
             self.assertTrue(code)
             self.assertEqual(calls, [0])
+
+
+class WeightGradients(unittest.TestCase):
+    """Plans for GPUs: one kernel a rank sums over what is there and what comes."""
+
+    def test_one_kernel_on_every_rank(self):
+        for gathered, ranks in itertools.product(("g", "x"), (2, 4)):
+            question = WeightGradient(name="gradient", gathered=gathered, batch=1, m=4096, n=4096,
+                                      k=4096, dtype="bf16")
+            text = question.make_plan(ranks).show("launches")
+            self.assertEqual(text.count("kernel gemm"), ranks, text)
+            self.assertEqual(text.count("kernel gemm_sm90"), ranks, text)
+            self.assertEqual(text.count("kernel move"), 0, text)
+            self.assertEqual(text.count(" arrival "), ranks * ranks * 4, text)
 
 
 class LinearsOnFour(Linears):
