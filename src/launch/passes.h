@@ -91,8 +91,8 @@ void choose_variants(Draft& draft);
 // Elements that a kernel stores for another rank's say by themselves that they are there.
 // Precondition: one fused store raises the flag, and addends of one kernel alone wait for it; they
 // read just what the fused store stores, and no other launch touches it; threads of both kernels
-// move elements; the kernel awaits at most `most_in_data` bytes so. Where plans take turns, executors
-// keep that memory apart (plan/inboxes.h).
+// move elements; the kernel awaits at most `most_in_data` bytes so. Where plans take turns,
+// executors keep that memory apart (plan/inboxes.h).
 // Order: the flag orders each element's store before its addend, and nothing else. Data, rounding:
 // as they are.
 void signal_in_data(Draft& draft);
@@ -100,10 +100,12 @@ void signal_in_data(Draft& draft);
 // A kernel that is all of an execution on its rank begins and ends the execution itself: no other
 // kernel stands between it and the next one. One that kernels without signals follow begins it.
 // Precondition: the target's kernel can, awaits or raises signals inside, and counts no rows; other
-// launches of the rank come behind it in its queue, and have no signals but what they await before
-// their kernels; GPUs are not shared; the kernel reads inputs of its rank, and what its own signals
-// bring. Order: the kernel may read these before the waits of the Entry and of the launch are over.
-// All else is as it is. Data, rounding: as they are.
+// launches of the rank come behind it in its queue, and have no signals but those that they await
+// before their kernels; GPUs are not shared; the kernel reads inputs of its rank, and what its own
+// signals bring.
+// Order: the kernel may read these before the waits of the Entry and of the launch are over. All
+// else is as it is.
+// Data, rounding: as they are.
 void bound_epochs(Draft& draft);
 
 }  // namespace harpe::launch
