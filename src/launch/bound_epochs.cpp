@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "launch/passes.h"
+#include "plan/launch_signals.h"
 
 namespace harpe::launch {
 namespace {
@@ -31,6 +32,7 @@ class Rank {
     };
     const TaskId task = kernel_->does.front();
     if (std::ranges::any_of(kernel_->does, counts)) return draft_.refuse(task, Reason::CountsRows);
+    // Else it does not know its rank's page.
     if (!names_signals(kernel_->kernels.front())) return draft_.refuse(task, Reason::NoSignals);
     if (draft_.target.shares_gpus) return draft_.refuse(task, Reason::SharedGpus);
     if (followers_ < others_) {
@@ -49,16 +51,6 @@ class Rank {
   }
 
  private:
-  // Else it does not know its rank's page.
-  static bool names_signals(const Kernel& kernel) {
-    const auto is_awaited = [](const auto& each) { return each.when.has_value(); };
-    return !kernel.fused_stores.empty() || !kernel.fused_copies.empty() ||
-           std::ranges::any_of(kernel.arrivals, is_awaited) ||
-           std::ranges::any_of(kernel.panels, [&](const Panel& panel) {
-             return std::ranges::any_of(panel.addends, is_awaited);
-           });
-  }
-
   static bool is_collective(const Launch& launch) {
     return !launch.ready.empty() || launch.all_ready || !launch.pulled.empty() || launch.all_pulled;
   }

@@ -92,7 +92,7 @@ void choose_variants(Draft& draft);
 // Precondition: one fused store raises the flag, and addends of one kernel alone wait for it; they
 // read just what the fused store stores, and no other launch touches it; threads of both kernels
 // move elements; the kernel awaits at most `most_in_data` bytes so. Where plans take turns,
-// executors keep that memory apart (plan/inboxes.h).
+// executors keep that memory apart (plan/launch_signals.h).
 // Order: the flag orders each element's store before its addend, and nothing else. Data, rounding:
 // as they are.
 void signal_in_data(Draft& draft);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "plan/launch_signals.h"
 #include "plan/refs.h"
 #include "sim/tickets.h"
 
@@ -10,14 +11,6 @@ namespace {
 
 constexpr std::string_view kCopyEngine = "copy_engine";
 constexpr std::string_view kNccl = "nccl";
-
-bool has_inner_waits(const launch::Kernel& kernel) {
-  const auto waits = [](const auto& part) { return part.when.has_value(); };
-  return std::ranges::any_of(kernel.arrivals, waits) ||
-         std::ranges::any_of(kernel.panels, [&](const launch::Panel& panel) {
-           return std::ranges::any_of(panel.addends, waits);
-         });
-}
 
 // How the launch's kernels, which have panels, do a task of it.
 DoneBy done_by_panels(const launch::Launch& launch, const Task& task) {
@@ -63,7 +56,7 @@ TaskLaunches::TaskLaunches(const Plan& plan, const launch::LaunchPlan& launches)
 }
 
 void TaskLaunches::note(const launch::Launch& launch, std::size_t at) {
-  inside_[at] = std::ranges::any_of(launch.kernels, has_inner_waits) ? 1 : 0;
+  inside_[at] = std::ranges::any_of(launch.kernels, launch::waits_inside) ? 1 : 0;
   if (launch.bounds != launch::Bounds::None) bounded_.insert(launch.rank);
   const bool has_panels = std::ranges::any_of(
       launch.kernels, [](const launch::Kernel& kernel) { return !kernel.panels.empty(); });

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "plan/launch_signals.h"
+
 namespace harpe::verifier {
 namespace {
 
@@ -25,15 +27,6 @@ bool has_waits(const Launch& launch) { return !launch.awaits.empty() || has_othe
 
 bool has_raises(const Launch& launch) {
   return !launch.ready.empty() || !launch.pulled.empty() || !launch.raises.empty();
-}
-
-bool names_signals(const launch::Kernel& kernel) {
-  const auto is_awaited = [](const auto& each) { return each.when.has_value(); };
-  return !kernel.fused_stores.empty() || !kernel.fused_copies.empty() ||
-         std::ranges::any_of(kernel.arrivals, is_awaited) ||
-         std::ranges::any_of(kernel.panels, [&](const launch::Panel& panel) {
-           return std::ranges::any_of(panel.addends, is_awaited);
-         });
 }
 
 class BoundsCheck {
@@ -115,7 +108,7 @@ class BoundsCheck {
           "its rank launches other kernels, or waits or raises signals in other launches");
     }
     const bool counts = has_other_waits(other) || has_raises(other) ||
-                        std::ranges::any_of(other.kernels, names_signals);
+                        std::ranges::any_of(other.kernels, launch::names_signals);
     if (at > id_ && other.queue == bounding.queue && !counts) return Ok{};
     return refuse(
         "another launch of its rank does not follow it in its queue, raises signals or "

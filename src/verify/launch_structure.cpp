@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "leaves/leaf.h"
+#include "plan/launch_signals.h"
 #include "plan/launch_text.h"
 #include "plan/refs.h"
 #include "verify/clocks.h"
@@ -183,13 +184,7 @@ class LaunchCheck {
         std::ranges::any_of(launch.does, [&](TaskId id) { return reads_other_ranks(id); })) {
       return cannot(kernel, "is to read what lies on another rank");
     }
-    const auto is_awaited = [](const auto& each) { return each.when.has_value(); };
-    const bool waits = std::ranges::any_of(kernel.arrivals, is_awaited) ||
-                       std::ranges::any_of(kernel.panels, [&](const launch::Panel& panel) {
-                         return std::ranges::any_of(panel.addends, is_awaited);
-                       });
-    const bool raises = !kernel.fused_stores.empty() || !kernel.fused_copies.empty();
-    if ((is_library || has_rest) && (waits || raises)) {
+    if ((is_library || has_rest) && launch::names_signals(kernel)) {
       return cannot(kernel, "waits or raises inside, which it cannot");
     }
     if (kernel.fused_copies.empty() != (kernel.copy_blocks == 0)) {

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "plan/launch_signals.h"
 #include "verify/clocks.h"
 #include "verify/target_words.h"
 
@@ -25,14 +26,6 @@ std::int64_t sms_of(const std::string& target) {
   const char* const digits = target.data() + at + word.size();
   (void)std::from_chars(digits, target.data() + target.size(), sms);
   return sms;
-}
-
-bool waits_inside(const Kernel& kernel) {
-  const auto waits = [](const auto& each) { return each.when.has_value(); };
-  return std::ranges::any_of(kernel.arrivals, waits) ||
-         std::ranges::any_of(kernel.panels, [&](const launch::Panel& panel) {
-           return std::ranges::any_of(panel.addends, waits);
-         });
 }
 
 // Waits-for of one execution: units of the order, and for each launch that waits inside a node "it
@@ -58,7 +51,7 @@ class Progress {
     bool is_any = false;
     for (std::size_t id = 0; id < launches_.launches.size(); ++id) {
       const launch::Launch& launch = launches_.launches[id];
-      waits_[id] = std::ranges::any_of(launch.kernels, waits_inside);
+      waits_[id] = std::ranges::any_of(launch.kernels, launch::waits_inside);
       is_any = is_any || waits_[id];
       HP_REQUIRE_OK(check_held(id));
       if (waits_[id]) HP_REQUIRE_OK(check_alone(id));

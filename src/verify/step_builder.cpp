@@ -1,6 +1,6 @@
 #include "verify/step_builder.h"
 
-#include "plan/inboxes.h"
+#include "plan/launch_signals.h"
 #include "verify/target_words.h"
 
 namespace harpe::verifier {

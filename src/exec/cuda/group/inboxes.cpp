@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "plan/inboxes.h"
+#include "plan/launch_signals.h"
 #include "plan/slots.h"
 #include "support/round_up.h"
 

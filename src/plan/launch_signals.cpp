@@ -1,8 +1,21 @@
-#include "plan/inboxes.h"
+#include "plan/launch_signals.h"
 
+#include <algorithm>
 #include <set>
 
 namespace harpe::launch {
+
+bool waits_inside(const Kernel& kernel) {
+  const auto is_awaited = [](const auto& each) { return each.when.has_value(); };
+  return std::ranges::any_of(kernel.arrivals, is_awaited) ||
+         std::ranges::any_of(kernel.panels, [&](const Panel& panel) {
+           return std::ranges::any_of(panel.addends, is_awaited);
+         });
+}
+
+bool names_signals(const Kernel& kernel) {
+  return waits_inside(kernel) || !kernel.fused_stores.empty() || !kernel.fused_copies.empty();
+}
 
 std::vector<AllocId> inboxes_of(const LaunchPlan& launches) {
   std::set<AllocId> found;
