@@ -219,7 +219,7 @@ def _differentiate_ag_linears(ctx: Any, gradients: Sequence[Tensor]) -> tuple[An
     w_ = None
     if any(ctx.needs_input_grad[1]):
         together, _ = _ag_linear_weight(g, x, False, ctx.group)
-        w_ = [part.clone() for part in together.split([w.shape[0] for w in weights])]
+        w_ = list(together.split([w.shape[0] for w in weights]))  # rows each, in one memory
     return x_, w_, None
 
 
