@@ -66,12 +66,8 @@ TEST(BoundsFaults, launches_that_are_not_all_of_an_execution) {
 
 // Plans that take turns begin so.
 TEST(BoundsFaults, turns_begin_by_signals_of_this_execution) {
-  Request request;
-  request.target = "gemm_ar";
-  request.parameters = {"m=8", "n=8192", "k=8192"};
-  request.mesh = "tp=2";
-  request.schedule = "one_shot";
-  const Described in_turns = describe(request, {.takes_turns = true});
+  const Described in_turns =
+      describe("gemm_ar", {"m=8", "n=8192", "k=8192"}, "tp=2", "one_shot", {.takes_turns = true});
   EXPECT_FALSE(in_turns.launches.launches[0].raises.empty());
   EXPECT_EQ(in_turns.launches.launches[1].bounds, Bounds::Both);
   EXPECT_EQ(finding(in_turns), "verified");

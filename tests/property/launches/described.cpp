@@ -9,13 +9,14 @@
 namespace harpe::test {
 
 Described describe(const std::string& op, const std::vector<std::string>& parameters,
-                   const std::string& mesh, const std::string& schedule) {
+                   const std::string& mesh, const std::string& schedule,
+                   const cuda::DescribedTarget& target) {
   Request request;
   request.target = op;
   request.parameters = parameters;
   request.mesh = mesh;
   request.schedule = schedule;
-  return describe(request);
+  return describe(request, target);
 }
 
 Described describe(const Request& request, const cuda::DescribedTarget& target) {

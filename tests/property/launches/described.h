@@ -17,8 +17,8 @@ struct Described {
 
 // What H200s launch for an operator under a named schedule. Requires: all of it is there.
 [[nodiscard]] Described describe(const std::string& op, const std::vector<std::string>& parameters,
-                                 const std::string& mesh, const std::string& schedule);
-
+                                 const std::string& mesh, const std::string& schedule,
+                                 const cuda::DescribedTarget& target = {});
 [[nodiscard]] Described describe(const Request& request, const cuda::DescribedTarget& target = {});
 
 // The finding's full text, or "verified".

@@ -235,12 +235,8 @@ TEST(PlantedFaults, kernels_that_wait_inside_and_leave_no_sm_to_what_they_wait_f
 
 // Where plans take turns the copies wait for other ranks' entries, in kernels of one warp.
 TEST(PlantedFaults, a_kernel_that_keeps_a_copy_from_beginning) {
-  Request request;
-  request.target = "ag_gemm";
-  request.parameters = {"m=1024", "n=512", "k=512"};
-  request.mesh = "tp=2";
-  request.schedule = "push";
-  Described d = describe(request, {.takes_turns = true});
+  Described d =
+      describe("ag_gemm", {"m=1024", "n=512", "k=512"}, "tp=2", "push", {.takes_turns = true});
   Launch& kernel = d.launches.launches[8];
   ASSERT_EQ(kernel.begun.size(), 1U);
   EXPECT_EQ(kernel.reserved_sms, 0);
