@@ -159,9 +159,10 @@ std::vector<std::vector<Interval>> segments(const std::vector<Interval>& box,
 std::byte* Bases::address(const Alloc& alloc) const {
   HP_CHECK(alloc.rank.valid() && alloc.rank.index() < arenas.size(),
            "rank of `" + alloc.name + "`");
-  HP_CHECK(alloc.offset % size_in_bytes(alloc.dtype) == 0,
+  HP_CHECK(alloc.offset >= 0 && alloc.offset % size_in_bytes(alloc.dtype) == 0,
            "`" + alloc.name + "` begins at an element");
-  return arenas[alloc.rank.index()] + alloc.offset;
+  const auto elsewhere = apart.empty() ? apart.end() : apart.find({alloc.rank, alloc.name});
+  return elsewhere != apart.end() ? elsewhere->second : arenas[alloc.rank.index()] + alloc.offset;
 }
 
 std::vector<AxisKey> keys_of(const BufferTable& buffer) {

@@ -3,8 +3,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "exec/actions/occupancy.h"
@@ -18,6 +20,8 @@ namespace harpe::actions {
 // Where each rank's arena begins in the memory of whoever computes. A peer's is in reach too.
 struct Bases {
   std::vector<std::byte*> arenas;  // per rank
+  // Of allocations that lie elsewhere, by their ranks and names.
+  std::map<std::pair<RankId, std::string>, std::byte*> apart{};
   [[nodiscard]] std::byte* address(const Alloc& alloc) const;
 };
 

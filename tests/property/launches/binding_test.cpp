@@ -149,8 +149,8 @@ class Bound {
       Blocks::make(described_.plan.program, described_.plan.mesh, described_.plan.form).value();
   cuda::MadeUpMemory memory_{described_.plan, blocks_};
   cuda::CollectiveChoice no_choice_;
-  cuda::NarrowStates narrow_ = cuda::NarrowStates::of(described_.plan, memory_.bases().arenas,
-                                                      described_.launches.partials16);
+  cuda::NarrowStates narrow_ =
+      cuda::NarrowStates::of(described_.plan, memory_.bases(), described_.launches.partials16);
   cuda::SpecSource source_ = memory_.source(narrow_, no_choice_, 132);
   cuda::TaskLikeness likeness_;
   std::vector<TaskAlone> own_;

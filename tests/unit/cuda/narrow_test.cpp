@@ -30,7 +30,7 @@ struct Exchanged {
   Plan plan = read_plan();
   AllocId states = find_states();
   DeviceAddress begin = kArena + static_cast<DeviceAddress>(alloc().offset);
-  NarrowStates narrow = NarrowStates::of(plan, arenas(), {states});
+  NarrowStates narrow = NarrowStates::of(plan, {.arenas = arenas()}, {states});
 
   [[nodiscard]] const Alloc& alloc() const { return plan.allocs[states.index()]; }
 

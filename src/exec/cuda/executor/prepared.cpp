@@ -350,8 +350,7 @@ Checked<Ok> open_network(Prepared& prepared, transport::Exchange* exchange,
 }
 
 Checked<std::vector<RankProgram>> make_programs(Prepared& prepared, const CudaOptions& options) {
-  prepared.narrow =
-      NarrowStates::of(prepared.plan, prepared.bases.arenas, prepared.launches.partials16);
+  prepared.narrow = NarrowStates::of(prepared.plan, prepared.bases, prepared.launches.partials16);
   std::vector<RankProgram> programs;
   for (int rank = 0; rank < prepared.peers.ranks(); ++rank) {
     if (!prepared.peers.is_own(rank)) continue;

@@ -81,8 +81,8 @@ QueueId RankProgram::queue_of_boundaries() const {
 }
 
 QueueId RankProgram::queue_of(const launch::Launch& launch) const {
-  const bool is_alone = bounding_.has_value();  // its launches are in one queue
-  return is_boundary(launch) || is_alone ? origin_ : launch.queue;
+  const bool has_one_queue = bounding_.has_value();  // as the proof has it
+  return is_boundary(launch) || has_one_queue ? origin_ : launch.queue;
 }
 
 Checked<Ok> RankProgram::warm_up() const {
@@ -172,7 +172,8 @@ Result<Ok, CudaError> RankProgram::order_bounding(std::size_t index, const Pass&
     if (is_stood_for(i)) HP_REQUIRE_OK(order_disturbance(place_of(i, pass)));
   }
   HP_REQUIRE_OK(parts_.launches[index].work.enqueue(origin().handle()));
-  for (std::size_t i = 0; is_opened() && i < parts_.launches.size(); ++i) {
+  if (!is_opened()) return Ok{};
+  for (std::size_t i = 0; i < parts_.launches.size(); ++i) {
     if (!is_stood_for(i)) HP_REQUIRE_OK(order(i, pass));
   }
   return Ok{};

@@ -19,11 +19,14 @@ Inboxes::Inboxes(const Plan& plan, const launch::LaunchPlan& launches) {
   }
 }
 
-void Inboxes::move_apart(Plan& plan, std::span<const std::int64_t> distances) const {
+std::map<std::pair<RankId, std::string>, std::byte*> Inboxes::places(
+    const Plan& plan, std::span<std::byte* const> begins) const {
+  std::map<std::pair<RankId, std::string>, std::byte*> places;
   for (const auto& [id, offset] : offsets_) {
-    Alloc& alloc = plan.allocs[id.index()];
-    alloc.offset = distances[alloc.rank.index()] + offset;
+    const Alloc& alloc = plan.allocs[id.index()];
+    places[{alloc.rank, alloc.name}] = begins[alloc.rank.index()] + offset;
   }
+  return places;
 }
 
 }  // namespace harpe::cuda

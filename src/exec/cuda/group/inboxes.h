@@ -1,8 +1,11 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <span>
+#include <string>
+#include <utility>
 
 #include "plan/launch_plan.h"
 #include "plan/plan.h"
@@ -17,9 +20,9 @@ class Inboxes {
 
   // In the page of each rank.
   [[nodiscard]] std::int64_t bytes() const { return bytes_; }
-  // Has the plan's allocations lie there. `distances`: by rank, from its arena to where its inboxes
-  // begin, which have so many bytes.
-  void move_apart(Plan& plan, std::span<const std::int64_t> distances) const;
+  // Where each lies. `begins`: by rank, where its inboxes do, which have so many bytes.
+  [[nodiscard]] std::map<std::pair<RankId, std::string>, std::byte*> places(
+      const Plan& plan, std::span<std::byte* const> begins) const;
 
  private:
   std::map<AllocId, std::int64_t> offsets_;

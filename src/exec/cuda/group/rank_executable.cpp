@@ -108,13 +108,13 @@ bool is_symmetric(const Prepared& prepared, const std::vector<std::vector<LocalH
   return true;
 }
 
-// By rank, from its arena.
-std::vector<std::int64_t> distances_to_inboxes(const Peers& peers) {
-  std::vector<std::int64_t> distances;
+// By rank.
+std::vector<std::byte*> begins_of_inboxes(const Peers& peers) {
+  std::vector<std::byte*> begins;
   for (int rank = 0; rank < peers.ranks(); ++rank) {
-    distances.push_back(static_cast<std::int64_t>(peers.signals(rank).inbox() - peers.arena(rank)));
+    begins.push_back(reinterpret_cast<std::byte*>(peers.signals(rank).inbox()));
   }
-  return distances;
+  return begins;
 }
 
 // Whether other data is there too, now or at another time.
@@ -143,7 +143,7 @@ Checked<std::unique_ptr<CudaRankExecutable>> CudaRankExecutable::make(
          Prepared::make(plan, std::move(planned.blocks), std::move(planned.launches),
                         planned.exchanges, open));
   prepared->takes_turns = true;
-  inboxes.move_apart(prepared->plan, distances_to_inboxes(prepared->peers));
+  prepared->bases.apart = inboxes.places(prepared->plan, begins_of_inboxes(prepared->peers));
   prepared->libraries = {group->kernels};
   for (int rank = 0; rank < group->ranks(); ++rank) {
     add_library(*prepared, *group->kernels,

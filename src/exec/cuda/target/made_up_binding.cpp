@@ -24,7 +24,7 @@ MadeUpBinding::MadeUpBinding(const Plan& plan, const Blocks& blocks,
       plan_(with_boxes(plan, exchanges_)),
       collectives_(bind_exchanges(plan_, blocks, exchanges_)),
       memory_(plan_, blocks),
-      narrow_(NarrowStates::of(plan_, memory_.bases().arenas, launches.partials16)),
+      narrow_(NarrowStates::of(plan_, memory_.bases(), launches.partials16)),
       source_(memory_.source(narrow_, collectives_, target.multiprocessors)),
       pages_(launches, plan.mesh.ranks()) {}
 

@@ -7,13 +7,12 @@
 
 namespace harpe::cuda {
 
-NarrowStates NarrowStates::of(const Plan& plan, const std::vector<std::byte*>& arenas,
+NarrowStates NarrowStates::of(const Plan& plan, const actions::Bases& bases,
                               const std::vector<AllocId>& allocs) {
   NarrowStates narrow;
   for (const AllocId id : allocs) {
     const Alloc& alloc = plan.allocs[id.index()];
-    const DeviceAddress begin =
-        address_of(arenas[alloc.rank.index()]) + static_cast<DeviceAddress>(alloc.offset);
+    const DeviceAddress begin = address_of(bases.address(alloc));
     const DType dtype = find_buffer(plan.program, alloc.buffer)->dtype;
     narrow.states_.push_back(
         {.partial = {.memory = range_of(begin, alloc.bytes), .element = half_of(dtype)},

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "exec/actions/action.h"
+#include "exec/actions/view.h"
 #include "exec/cuda/kernels/plan_launches.h"
 #include "plan/plan.h"
 
@@ -13,8 +14,8 @@ namespace harpe::cuda {
 // bytes cross. They begin where the plan has them, and take half the room.
 class NarrowStates {
  public:
-  // `allocs` are a launch plan's `partials16`; `arenas`: where each rank's begins.
-  [[nodiscard]] static NarrowStates of(const Plan& plan, const std::vector<std::byte*>& arenas,
+  // `allocs` are a launch plan's `partials16`.
+  [[nodiscard]] static NarrowStates of(const Plan& plan, const actions::Bases& bases,
                                        const std::vector<AllocId>& allocs);
 
   // What reads one of them, in its type.

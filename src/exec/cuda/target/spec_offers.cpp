@@ -32,7 +32,7 @@ SpecOffers::SpecOffers(const Plan& plan, const Blocks& blocks, const launch::Exc
                        const std::vector<AllocId>& partials16, int multiprocessors)
     : exchanges_(exchanges),
       memory_(plan, blocks),
-      narrow_(NarrowStates::of(plan, memory_.bases().arenas, partials16)),
+      narrow_(NarrowStates::of(plan, memory_.bases(), partials16)),
       source_(memory_.source(narrow_, no_choice_, multiprocessors)),
       likeness_(plan, blocks, source_.layouts, partials16),
       alone_(plan.tasks.size()) {}
