@@ -32,6 +32,20 @@ class OnGpus : public testing::Test {
     return simulate(plan_, launches_, h200())->total.microseconds();
   }
 
+  // Each plan to so much of what it took.
+  struct MeasuredPlan {
+    const char* op;
+    std::vector<std::string> parameters;
+    const char* schedule;
+    double us;
+  };
+  void expect_priced(const std::vector<MeasuredPlan>& plans, double bound) {
+    for (const auto& [op, parameters, schedule, us] : plans) {
+      EXPECT_NEAR(simulated_us(op, parameters, schedule) / us, 1, bound)
+          << op << " " << parameters[0] << " " << schedule;
+    }
+  }
+
   // Tasks of rank 0 of the kind that are done so.
   [[nodiscard]] std::int64_t count(TaskKind kind, DoneBy by) const {
     const TaskLaunches tasks(plan_, launches_);
@@ -211,13 +225,7 @@ TEST(TaskLaunches, without_launches_each_task_is_by_itself) {
 
 // Measured on two H200, in microseconds (bench/h200x2).
 TEST_F(OnGpus, are_priced_as_two_H200_take) {
-  struct Case {
-    const char* op;
-    std::vector<std::string> parameters;
-    const char* schedule;
-    double measured_us;
-  };
-  const std::vector<Case> cases = {
+  const std::vector<MeasuredPlan> cases = {
       {"gemm_rs", {"m=256", "n=8192", "k=8192"}, "bulk", 76.6},
       {"gemm_rs", {"m=256", "n=8192", "k=8192"}, "push", 54.4},
       {"gemm_rs", {"m=256", "n=8192", "k=28672"}, "bulk", 129.7},
@@ -227,23 +235,14 @@ TEST_F(OnGpus, are_priced_as_two_H200_take) {
       {"ag_gemm", {"m=256", "n=57344", "k=8192"}, "bulk", 213.1},
       {"ag_gemm", {"m=256", "n=57344", "k=8192"}, "push", 256.1},
   };
-  for (const auto& [op, parameters, schedule, measured_us] : cases) {
-    const double us = simulated_us(op, parameters, schedule);
-    EXPECT_NEAR(us / measured_us, 1, 0.31) << op << " " << parameters[0] << " " << schedule;
-  }
+  expect_priced(cases, 0.31);
 }
 
 // Their sums leave once all are made, and are added slowly: measured as above, with pairs of
 // blocks. So a kernel of many rows, whose sums leave one after the other, is faster for
 // all-reduces.
 TEST_F(OnGpus, sums_of_few_rows_leave_at_the_end) {
-  struct Case {
-    const char* op;
-    std::vector<std::string> parameters;
-    const char* schedule;
-    double measured_us;
-  };
-  const std::vector<Case> cases = {
+  const std::vector<MeasuredPlan> cases = {
       {"gemm_rs", {"m=192", "n=5120", "k=8192"}, "push", 38.8},
       {"gemm_rs", {"m=256", "n=8192", "k=8192"}, "push", 56.9},
       {"gemm_ar", {"m=192", "n=8192", "k=8192"}, "one_shot", 59.6},
@@ -252,10 +251,7 @@ TEST_F(OnGpus, sums_of_few_rows_leave_at_the_end) {
       {"gemm_ar", {"m=256", "n=4096", "k=14336"}, "push", 55.8},
       {"gemm_ar", {"m=8", "n=4096", "k=14336"}, "one_shot", 28.0},
   };
-  for (const auto& [op, parameters, schedule, measured_us] : cases) {
-    const double us = simulated_us(op, parameters, schedule);
-    EXPECT_NEAR(us / measured_us, 1, 0.1) << op << " " << parameters[0] << " " << schedule;
-  }
+  expect_priced(cases, 0.1);
   const std::vector<std::string> shape = {"m=192", "n=8192", "k=8192"};
   EXPECT_LT(simulated_us("gemm_ar", shape, "push"), simulated_us("gemm_ar", shape, "one_shot"));
 }
