@@ -140,8 +140,9 @@ class Product:
 class WeightGradient:
     """w[n, k], the sum over batch and m of g[batch, m, n] x[batch, m, k]; and d[n], that of g.
 
-    `gathered`, "g" or "x", is held by m and travels round the ranks. The other one is held by its
-    last axis, and w by the same one. `bias`, only where g travels: d, on every rank, is asked for.
+    `gathered`, "g" or "x", is held by m, and each rank sends its rows to all others. The other one
+    is held by its last axis, and w by the same one. `bias`, only where g is sent: d, on every rank,
+    is asked for.
     """
     name: str
     gathered: str
