@@ -58,12 +58,8 @@ HP_DEVICE void store_relaxed_system(std::uint64_t* address, std::uint64_t value)
   asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(address), "l"(value) : "memory");
 }
 
-// What this thread wrote or acquired before is visible to who acquires the sum.
-HP_DEVICE void add_release_system(std::uint32_t* address, std::uint32_t value) {
-  asm volatile("red.release.sys.global.add.u32 [%0], %1;" ::"l"(address), "r"(value) : "memory");
-}
-
-// Behind a fence of this thread's at system scope, the same.
+// Behind a fence of this thread's at system scope: what it wrote or acquired before the fence is
+// visible to who acquires the sum. (`red.release` would bring a fence of its own.)
 HP_DEVICE void add_relaxed_system(std::uint32_t* address, std::uint32_t value) {
   asm volatile("red.relaxed.sys.global.add.u32 [%0], %1;" ::"l"(address), "r"(value) : "memory");
 }
@@ -179,6 +175,13 @@ HP_DEVICE void prefetch(const void* line) { asm volatile("prefetch.global.L2 [%0
 HP_DEVICE std::uint64_t global_timer() {
   std::uint64_t now;
   asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+  return now;
+}
+
+// The clock of the multiprocessor; it wraps within seconds.
+HP_DEVICE std::uint32_t clocks() {
+  std::uint32_t now;
+  asm volatile("mov.u32 %0, %%clock;" : "=r"(now));
   return now;
 }
 

@@ -52,15 +52,16 @@ HP_DEVICE bool poll_flag(const WaitContext& context, const FlagWait& wait, std::
   std::uint32_t seen = load_acquire_system(wait.flag);
   while (!reached(seen, target)) {
     const std::uint64_t elapsed = global_timer() - start;
+    if (elapsed > kEagerNs) pause(32);
+    // Both looks are on their way at once.
     const WordPair poison = load_relaxed_system_pair(context.poison);
+    seen = load_acquire_system(wait.flag);
     if (poison.first != 0) return false;
     if (poison.second != 0 || elapsed > context.limit_ns) {
       const std::uint32_t state = poison.second != 0 ? kGivenUp : kExpired;
       record_fault(context, wait, target, seen, elapsed, state);
       return false;
     }
-    if (elapsed > kEagerNs) pause(32);
-    seen = load_acquire_system(wait.flag);
   }
   fence_proxy_async();
   return true;
@@ -133,7 +134,7 @@ class Waiter {
 HP_DEVICE void publish(std::uint32_t* counter, std::uint32_t arrivals = 1) {
   fence_proxy_async();
   fence_system();
-  add_release_system(counter, arrivals);
+  add_relaxed_system(counter, arrivals);
 }
 
 }  // namespace harpe::device

@@ -90,7 +90,7 @@ HP_DEVICE void publish_stores(std::uint32_t* counter, int barrier) {
   sync_threads(barrier, kWarpgroup);
   if (threadIdx.x % kWarpgroup != 0) return;
   fence_system();
-  add_release_system(counter, 1);
+  add_relaxed_system(counter, 1);
 }
 
 // The state to go on from; rows that do not exist start empty.
