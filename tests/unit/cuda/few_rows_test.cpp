@@ -240,6 +240,22 @@ TEST(FewRows, leave_weights_that_arrive_to_the_other_kernel) {
   EXPECT_TRUE(takes_few_rows(spec));
 }
 
+TEST(FewRows, load_weights_as_fast_as_memory_gives_them_while_rows_are_awaited) {
+  constexpr int kBlocks = 120;
+  GemmSpec spec = product({4, 4}, 5120, 5120);
+  const device::GemmConfig config = choose_gemm(spec, kMultiprocessors).config;
+  EXPECT_EQ(clocks_between_loads(spec, config, kBlocks), 0);
+  std::uint32_t flag = 0;
+  spec.panels.back().pieces.front().ready.flag = &flag;
+  const int apart = clocks_between_loads(spec, config, kBlocks);
+  ASSERT_GT(apart, 0);
+  const double bytes = kBlocks * config.slot_stages() * config.b_bytes();
+  EXPECT_NEAR(bytes / apart / streamed_from_memory(kBlocks), 0.9, 0.01);
+  device::GemmConfig pairs = config;
+  pairs.cluster = 2;  // each block loads half of a stage
+  EXPECT_NEAR(clocks_between_loads(spec, pairs, kBlocks), apart / 2.0, 1);
+}
+
 TEST(FewRows, take_addends_whichever_way_b_lies) {
   GemmSpec spec = product({16, 16}, 1024, 1024);
   spec.layout = device::GemmLayout::KMajor;

@@ -120,6 +120,16 @@ double stream_clocks(const GemmSpec& spec, const GemmConfig& config, int streams
          owner_clocks(config, strips, parts_of(tiles, blocks, streams), is_even);
 }
 
+bool awaits_rows(const GemmSpec& spec) {
+  return std::ranges::any_of(spec.panels, [](const GemmPanelSpec& panel) {
+    return std::ranges::any_of(
+        panel.pieces, [](const GemmPieceSpec& piece) { return piece.ready.flag != nullptr; });
+  });
+}
+
+// Whether weights are there from the start: the stream of them waits for no flag.
+bool has_early_b(const GemmSpec& spec) { return spec.b_is_fixed || !awaits_rows(spec); }
+
 }  // namespace
 
 int clusters_of(int blocks, int stream_blocks) {
@@ -147,15 +157,6 @@ std::int64_t rows_each(const GemmSpec& spec, const GemmConfig& config) {
 
 int cluster_of(const GemmChoice& choice) { return choice.stream_blocks * choice.config.cluster; }
 
-// Whether weights are there from the start: the stream of them waits for no flag.
-bool has_early_b(const GemmSpec& spec) {
-  return spec.b_is_fixed || std::ranges::none_of(spec.panels, [](const GemmPanelSpec& panel) {
-           return std::ranges::any_of(panel.pieces, [](const GemmPieceSpec& piece) {
-             return piece.ready.flag != nullptr;
-           });
-         });
-}
-
 bool suits_few_rows(const GemmSpec& spec, const GemmConfig& config) {
   const std::int64_t rows = rows_in_tile(spec);
   constexpr std::int64_t kMostOfOneBlock = 128;  // up to here no pair of blocks was faster
@@ -182,6 +183,13 @@ int most_streams(const GemmSpec& spec, const GemmConfig& config, int stream_bloc
   return static_cast<int>(
       std::clamp<std::int64_t>(blocks / (kLeastBlocks * stream_blocks), 1,
                                device::kMostStreams / (stream_blocks * config.cluster)));
+}
+
+int clocks_between_loads(const GemmSpec& spec, const GemmConfig& config, int blocks) {
+  constexpr double kOfMemory = 0.9;  // 0.7 to 1 were level
+  if (!awaits_rows(spec)) return 0;
+  const double bytes = blocks * config.slot_stages() * config.b_bytes() / config.cluster;
+  return static_cast<int>(bytes / (kOfMemory * streamed_from_memory(blocks)));
 }
 
 StreamEstimate estimate_streams(const GemmSpec& spec, const GemmConfig& config, int blocks) {

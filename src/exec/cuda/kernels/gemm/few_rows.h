@@ -37,6 +37,12 @@ namespace harpe::cuda {
 [[nodiscard]] double streamed_from_memory(double blocks);
 inline constexpr double kStreamedThroughCache = 6280.0;
 
+// How many clocks apart so many blocks load what fills their rings with weights; 0: at once. While
+// rows are on their way it is no faster than memory gives it: stores and fences of who brings them
+// wait behind all loads that do.
+[[nodiscard]] int clocks_between_loads(const GemmSpec& spec, const device::GemmConfig& config,
+                                       int blocks);
+
 // Streams for so many blocks, and what they take in clocks; a pure function.
 struct StreamEstimate {
   int streams = 1;

@@ -351,6 +351,7 @@ Checked<PreparedGemm> PreparedGemm::make(KernelLibrary& library, const GemmSpec&
   const int clusters = config.few_rows ? units : (at_once - spec.copy_blocks) / config.cluster;
   const int cluster = config.few_rows ? cluster_of(choice) : config.cluster;
   const int grid = std::min(units, clusters) * cluster + spec.copy_blocks;
+  args.b_apart = config.few_rows ? clocks_between_loads(spec, config, grid - spec.copy_blocks) : 0;
   HP_REQUIRE_OK(place_bounds(device, spec, config, grid, args, gemm.memory_));
   gemm.shape_ = {.grid = {static_cast<std::uint32_t>(grid), 1, 1},
                  .cluster = {static_cast<std::uint32_t>(cluster), 1, 1},

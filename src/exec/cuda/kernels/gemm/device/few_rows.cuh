@@ -44,6 +44,25 @@ class SlotWalk {
   int last_;
 };
 
+// Keeps the loads that fill the ring for the first time so many clocks apart; 0: at once.
+class FirstLoads {
+ public:
+  HP_DEVICE FirstLoads(std::int32_t apart, int count) : apart_(apart), left_(count) {
+    if (apart_ != 0) due_ = clocks();
+  }
+  // Behind a load.
+  HP_DEVICE void await_next() {
+    if (apart_ == 0 || --left_ <= 0) return;
+    due_ += apart_;
+    while (static_cast<std::int32_t>(clocks() - due_) < 0) continue;
+  }
+
+ private:
+  std::int32_t apart_;
+  int left_;
+  std::uint32_t due_ = 0;
+};
+
 // Warp 0, one thread.
 template <GemmConfig kConfig>
 HP_DEVICE void load_weights(const GemmArgs& args, const FewRowsShared<kConfig>& shared,
@@ -53,6 +72,7 @@ HP_DEVICE void load_weights(const GemmArgs& args, const FewRowsShared<kConfig>& 
   const int own = block_of_pair<kConfig>() * kColumns;  // of the tile's columns
   auto& control = shared.control();
   Ring<kConfig.slots()> ring;
+  FirstLoads first(args.b_apart, kConfig.slots());
   for (; walk.valid(); walk.next()) {
     const int column = walk.tile() * kConfig.tile_n + own;
     for (SlotWalk<kConfig> slot(walk); slot.valid(); slot.next(), ring.advance()) {
@@ -71,6 +91,7 @@ HP_DEVICE void load_weights(const GemmArgs& args, const FewRowsShared<kConfig>& 
           }
         }
       });
+      first.await_next();
     }
   }
   if constexpr (kConfig.cluster > 1) {

@@ -101,6 +101,7 @@ struct GemmArgs {
   const CopyJob* copies;
   std::int32_t copy_count;
   std::int32_t copy_blocks;  // the first blocks of the grid copy; a multiple of the cluster
+  std::int32_t b_apart;      // of few rows: clocks between the loads that fill the ring with B
 };
 
 }  // namespace harpe::device
