@@ -12,6 +12,15 @@
 namespace harpe {
 namespace {
 
+// Of processors that compute beside their copies, where the plan says what is launched: what
+// `profile` does not measure of short plans, fitted to those of few rows on 2 H200
+// (docs/simulator.md). An engine that a graph has copy so little, a kernel behind an engine's copy,
+// and one that streams weights behind what other launches do.
+constexpr double kLittle = 1 << 20;  // bytes
+constexpr Picoseconds kEngineInGraph = from_microseconds(3.0);
+constexpr Picoseconds kRaisedBehindEngine = from_microseconds(6.0);
+constexpr Picoseconds kStreamBehindOthers = from_microseconds(4.5);
+
 // Of kernels that read or write another rank's memory in place.
 const TransportRate* find_kernel_transport(const Machine& machine, int level) {
   constexpr std::array<std::string_view, 2> kInKernel = {"tma", "sm"};
@@ -198,13 +207,19 @@ Picoseconds TaskCosts::kernel_starts(TaskId id) const {
   return machine_.processor.kernel_start.scaled(static_cast<double>(launches_.kernels(id)));
 }
 
+// Blocks of a kernel may have asked for it; what is launched does it.
+bool TaskCosts::is_by_engine(TaskId id) const {
+  const Task& task = plan_.tasks[id.index()];
+  if (launches_.of(id) == nullptr) return task.via == Via::Ce && !converts(task);
+  return launches_.is_by_engine(id) && (task.via == Via::Ce || launches_.kernels(id) > 0);
+}
+
 Activity TaskCosts::transfer(TaskId id) const {
   const Task& task = plan_.tasks[id.index()];
   const RankId to = rank_of(task.writes.front());
   const RankId from = rank_of(task.reads.front());
   const bool is_known = launches_.of(id) != nullptr;
-  const bool by_engine =
-      task.via == Via::Ce && (is_known ? launches_.is_by_engine(id) : !converts(task));
+  const bool by_engine = is_by_engine(id);
   TransferCost cost{.via = print(task.via), .from = from, .to = to, .driver = rank_of(task)};
   if (from == to) {
     for (const Ref& ref : task.reads) cost.bytes += touched(task, ref) / 2;
@@ -222,6 +237,8 @@ Activity TaskCosts::transfer(TaskId id) const {
     cost.via = "sm";
     cost.sms = machine_.processor.sms;
     if (to == cost.driver && converts(task)) cost.bandwidth = rate->converting;
+  } else if (by_engine && find_transport(machine_, "ce", level) != nullptr) {
+    cost.via = "ce";
   } else {
     cost.sms = sms_of_move(task.via);
   }
@@ -230,10 +247,13 @@ Activity TaskCosts::transfer(TaskId id) const {
   // else a kernel raises it, and what is behind the launch waits for that.
   const bool raises = raises_[id.index()] != 0 && machine_.processor.sms > 1;
   const bool has_launch = is_known && launches_.by(id) == DoneBy::Itself;
+  const bool is_beside_kernels = is_known && machine_.processor.sms > 1;
+  if (by_engine && is_beside_kernels && cost.bytes <= kLittle) activity.start += kEngineInGraph;
   if (by_engine && raises && (!is_known || launches_.of(id)->raised_by_engine)) {
     activity.start += activity.start;
   } else if (raises && (by_engine || has_launch)) {
     activity.start += machine_.processor.kernel_start;
+    if (by_engine) activity.start += kRaisedBehindEngine;
   }
   if (by_kernel && converts(task) && from == cost.driver) {
     activity.start += converted_store_delay(machine_, level);
@@ -347,6 +367,9 @@ Activity TaskCosts::activity_of(TaskId id) const {
     case TaskKind::Compute:
       activity = compute(id);
       activity.start = kernel_starts(id);
+      if (launches_.is_streamed(id) && launches_.follows_others(id)) {
+        activity.start += kStreamBehindOthers;
+      }
       reach_other_ranks(task, activity);
       break;
     case TaskKind::Init:

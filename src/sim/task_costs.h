@@ -86,6 +86,7 @@ class TaskCosts {
   [[nodiscard]] Activity leaf_activity(TaskId id, const LaunchWork& work, bool masked);
   [[nodiscard]] std::int64_t sms_of_move(Via via) const;
   [[nodiscard]] Activity added_at_home(TaskId id) const;
+  [[nodiscard]] bool is_by_engine(TaskId id) const;
   [[nodiscard]] Activity transfer(TaskId id) const;
   [[nodiscard]] Activity fused_copy(TaskId id) const;
   [[nodiscard]] Activity pass(TaskId id) const;

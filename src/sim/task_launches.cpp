@@ -139,6 +139,15 @@ bool TaskLaunches::is_by_engine(TaskId task) const {
       of(task)->kernels, [](const launch::Kernel& kernel) { return kernel.name == kCopyEngine; });
 }
 
+bool TaskLaunches::follows_others(TaskId task) const {
+  const launch::Launch* const launch = of(task);
+  if (launch == nullptr) return false;
+  return !launch->awaits.empty() ||
+         std::ranges::any_of(launch->after, [&](launch::LaunchId before) {
+           return !launches_.launches[before.index()].begins_epoch;
+         });
+}
+
 bool TaskLaunches::is_by_nccl(TaskId task) const {
   return !at_.empty() && std::ranges::any_of(of(task)->kernels, [](const launch::Kernel& kernel) {
     return kernel.name == kNccl;

@@ -48,6 +48,8 @@ class TaskLaunches {
   [[nodiscard]] std::int64_t kernels(TaskId task) const;
   // Whether its launch is a kernel of few rows, which makes all its sums at the end.
   [[nodiscard]] bool is_streamed(TaskId task) const;
+  // Whether its launch begins behind signals or other launches than the Entry's.
+  [[nodiscard]] bool follows_others(TaskId task) const;
   // Of a FusedStore: whether what it stores says by itself that it is there.
   [[nodiscard]] bool is_in_data(TaskId store) const;
   // Whether a copy engine alone does the task. Requires: launches.

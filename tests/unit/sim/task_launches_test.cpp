@@ -256,6 +256,27 @@ TEST_F(OnGpus, sums_of_few_rows_leave_at_the_end) {
   EXPECT_LT(simulated_us("gemm_ar", shape, "push"), simulated_us("gemm_ar", shape, "one_shot"));
 }
 
+// Rows that come late, by blocks of the kernel, by an engine or by pulls in front of it: measured
+// on two H200 (bench/h200x2/late_plans.jsonl).
+TEST_F(OnGpus, rows_come_late_to_what_streams_weights) {
+  const std::vector<MeasuredPlan> cases = {
+      {"ag_gemm", {"m=4", "n=10240", "k=5120"}, "fused", 26.1},
+      {"ag_gemm", {"m=32", "n=10240", "k=5120"}, "fused", 27.2},
+      {"ag_gemm", {"m=64", "n=10240", "k=5120"}, "fused", 31.0},
+      {"ag_gemm", {"m=128", "n=10240", "k=5120"}, "fused", 38.3},
+      {"ag_gemm", {"m=128", "n=10240", "k=5120"}, "bulk", 45.1},
+      {"ag_gemm", {"m=128", "n=10240", "k=5120"}, "push", 46.9},
+      {"ag_gemm", {"m=32", "n=6144", "k=4096"}, "fused", 23.3},
+      {"ag_gemm", {"m=96", "n=28672", "k=4096"}, "fused", 47.0},
+      {"ag_gemm", {"m=96", "n=28672", "k=4096"}, "bulk", 52.4},
+      {"ag_gemm", {"m=96", "n=28672", "k=4096"}, "push", 58.0},
+      {"ag_gemm", {"m=256", "n=28672", "k=4096"}, "fused", 84.2},
+      {"ag_gemm", {"m=256", "n=28672", "k=4096"}, "bulk", 71.9},
+      {"ag_gemm", {"m=256", "n=28672", "k=4096"}, "push", 88.1},
+  };
+  expect_priced(cases, 0.08);
+}
+
 // Weights of 67 MB a rank: 15 us at 4.4 TB/s, which two readings would add once more.
 TEST_F(OnGpus, of_few_rows_read_weights_once) {
   const auto shape = [](const std::string& rows) {
