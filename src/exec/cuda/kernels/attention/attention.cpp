@@ -109,7 +109,7 @@ double loaded_rows(const AttentionSpec& spec, int tile) {
   return static_cast<double>(rows);
 }
 
-// Measured (docs/kernels.md). Wide tiles keep the tensor cores busier; of those that a mask cuts,
+// Measured (kernel_times.md). Wide tiles keep the tensor cores busier; of those that a mask cuts,
 // more is computed in vain, which weighs little only among many. Heads of 64 gain from a third
 // warpgroup, which has registers for 112 columns.
 int best_kv_tile(const AttentionSpec& spec) {

@@ -109,7 +109,7 @@ DecodeConfig decode_config(const AttentionSpec& spec) {
 }
 
 int choose_shares(const AttentionSpec& spec, int blocks) {
-  // Measured on an H200 (docs/kernels.md): a block reads 32 bytes a nanosecond, and joins eight
+  // Measured on an H200 (kernel_times.md): a block reads 32 bytes a nanosecond, and joins eight
   // columns of eight states in 0.7 us.
   constexpr double kBytesPerUs = 32e3;
   constexpr double kJoinUs = 0.09;

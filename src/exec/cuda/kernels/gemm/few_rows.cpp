@@ -92,7 +92,7 @@ double panels_clocks(int panels) {
   return std::max(160.0 * device::ceil_div(panels, device::kRowWarps), 70.0 * panels);
 }
 
-// Clocks of an H200, fitted to measurements (docs/kernels.md). One block gets 50 bytes of A and B a
+// Clocks of an H200, fitted to measurements (kernel_times.md). One block gets 50 bytes of A and B a
 // clock; of B a pair's block loads half, and what the other one loads takes 0.7 of that. A part of
 // the weights comes while the kernel before ends, as many stages as there are. Joins of all tiles
 // but the last hold up a part of the stream.

@@ -76,7 +76,7 @@ double loss_of(const GemmConfig& config) {
   return config.tile_n > 128 ? 1.01 : 1.02;
 }
 
-// What a multiprocessor takes, in clocks, fitted to times on H200 (docs/kernels.md). The tensor
+// What a multiprocessor takes, in clocks, fitted to times on H200 (kernel_times.md). The tensor
 // cores do 32 values of C, an element of K each, per clock. The second level of cache gives all
 // blocks together 7,370 bytes a clock, and one 68; what of B is read once comes from memory, and as
 // it does for few rows.
@@ -418,7 +418,7 @@ GemmChoice choose_gemm(const GemmSpec& spec, int blocks) {
   const bool is_awaited_inside = std::ranges::any_of(spec.panels, is_awaited);
   Estimate best{.choice = {}, .clocks = std::numeric_limits<double>::infinity()};
   const std::vector<GemmConfig> configs = gemm_configs(spec);
-  // Up to so many, no other kernel was faster by more than what it varies by (docs/kernels.md).
+  // Up to so many, no other kernel was faster by more than what it varies by (kernel_times.md).
   constexpr std::int64_t kRowsOfOneKernel = 32;
   const bool has_few = std::ranges::any_of(configs, &GemmConfig::few_rows);
   const bool are_few = has_few && rows_in_tile(spec) <= kRowsOfOneKernel;

@@ -16,7 +16,7 @@ using device::GemmLayout;
 using device::GemmMap;
 using device::GemmStore;
 
-// docs/kernels.md has what each was measured at.
+// kernel_times.md has what each was measured at.
 constexpr GemmConfig few_rows(int rows, int columns, int stages, int cluster = 1) {
   return {.tile_m = rows,
           .tile_n = columns,
