@@ -16,6 +16,7 @@ bench/h200x2/h200x2.machine, bench/h200x1/h200x1.machine: most GPUs first, the l
 Errors of predictions are added after that:
 
     harpe validate --measured bench/h200x4 --machine FILE -o FILE
+    harpe validate --measured bench/h200x2/recent --machine FILE -o FILE
 """
 import json
 import math

@@ -22,8 +22,9 @@ std::string print_regret(std::optional<double> regret) {
   return regret ? fmt::format("{:.1f} %", 100 * *regret) : "-";
 }
 
-// `machine`: with the errors of these predictions.
-std::string print_validation(const Validation& validation, const Machine& machine) {
+// `errors`: of these predictions.
+std::string print_validation(const Validation& validation, const Machine& machine,
+                             const std::vector<PredictionError>& errors) {
   std::vector<std::vector<std::string>> lines = {
       {"schedule", "of", "predicted", "measured", "ratio", ""}};
   for (const Prediction& one : validation.predictions) {
@@ -44,10 +45,10 @@ std::string print_validation(const Validation& validation, const Machine& machin
          print_regret(one.regret_1), print_regret(one.regret_8)});
   }
   text += print_table(rows);
-  if (machine.errors.empty()) return text;
+  if (errors.empty()) return text;
   std::vector<std::vector<std::string>> operators = {
       {"operator", "plans", "median error", "90 % within"}};
-  for (const PredictionError& one : machine.errors) {
+  for (const PredictionError& one : errors) {
     operators.push_back({one.family, std::to_string(one.plans),
                          fmt::format("{:.1f} %", 100 * one.median),
                          fmt::format("{:.1f} %", 100 * one.nine_of_ten)});
@@ -56,7 +57,7 @@ std::string print_validation(const Validation& validation, const Machine& machin
 }
 
 Json validation_to_json(const CommandLine& line, const Validation& validation,
-                        const Machine& machine) {
+                        const Machine& machine, const std::vector<PredictionError>& errors) {
   Json cases = Json::array();
   for (const Prediction& one : validation.predictions) {
     cases.push_back(Json{{"operator", one.measured.request.target},
@@ -72,7 +73,7 @@ Json validation_to_json(const CommandLine& line, const Validation& validation,
     agreements.push_back(agreement_to_json(one));
   }
   Json operators = Json::array();
-  for (const PredictionError& one : machine.errors) {
+  for (const PredictionError& one : errors) {
     operators.push_back(Json{{"operator", one.family},
                              {"plans", one.plans},
                              {"median_error", one.median},
@@ -86,6 +87,19 @@ Json validation_to_json(const CommandLine& line, const Validation& validation,
   json["agreement"] = std::move(agreements);
   json["operators"] = std::move(operators);
   return json;
+}
+
+// Of operators that were not measured now the machine's own errors stay.
+Machine with_errors(Machine machine, const std::vector<PredictionError>& errors) {
+  for (const PredictionError& one : errors) {
+    const auto known = std::ranges::find(machine.errors, one.family, &PredictionError::family);
+    if (known != machine.errors.end()) {
+      *known = one;
+    } else {
+      machine.errors.push_back(one);
+    }
+  }
+  return machine;
 }
 
 // Errors of such predictions are no errors of the machine's.
@@ -124,11 +138,10 @@ Checked<int> validate_predictions(const CommandLine& line, Session& session) {
          validate(
              session, *folder, machine,
              {.without = without, .progress = [](std::string_view what) { show_progress(what); }}));
-  Machine stated = machine;
-  stated.errors = errors_of(validation, *folder);
-  HP_REQUIRE_OK(write_file_of(line, "output-file", print(stated)));
-  HP_REQUIRE_OK(show_results(line, print_validation(validation, stated),
-                             validation_to_json(line, validation, stated)));
+  const std::vector<PredictionError> errors = errors_of(validation, *folder);
+  HP_REQUIRE_OK(write_file_of(line, "output-file", print(with_errors(machine, errors))));
+  HP_REQUIRE_OK(show_results(line, print_validation(validation, machine, errors),
+                             validation_to_json(line, validation, machine, errors)));
   return kDone;
 }
 

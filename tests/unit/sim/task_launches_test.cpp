@@ -257,7 +257,7 @@ TEST_F(OnGpus, sums_of_few_rows_leave_at_the_end) {
 }
 
 // Rows that come late, by blocks of the kernel, by an engine or by pulls in front of it: measured
-// on two H200 (bench/h200x2/late_plans.jsonl).
+// on two H200 (bench/h200x2/recent/late_plans.jsonl).
 TEST_F(OnGpus, rows_come_late_to_what_streams_weights) {
   const std::vector<MeasuredPlan> cases = {
       {"ag_gemm", {"m=4", "n=10240", "k=5120"}, "fused", 26.1},
