@@ -15,11 +15,13 @@ namespace {
 // Of processors that compute beside their copies, where the plan says what is launched: what
 // `profile` does not measure of short plans, fitted to those of few rows on 2 H200
 // (docs/simulator.md). An engine that a graph has copy so little, a kernel behind an engine's copy,
-// and one that streams weights behind what other launches do.
+// one that streams weights behind what other launches do, and what such a kernel stores for others
+// to look at.
 constexpr double kLittle = 1 << 20;  // bytes
 constexpr Picoseconds kEngineInGraph = from_microseconds(3.0);
 constexpr Picoseconds kRaisedBehindEngine = from_microseconds(6.0);
 constexpr Picoseconds kStreamBehindOthers = from_microseconds(4.5);
+constexpr Picoseconds kInData = from_microseconds(1.0);
 
 // Of kernels that read or write another rank's memory in place.
 const TransportRate* find_kernel_transport(const Machine& machine, int level) {
@@ -316,13 +318,15 @@ Activity TaskCosts::fused_copy(TaskId id) const {
   Activity activity = transfer(id);
   const bool stores = launches_.by(id) == DoneBy::FusedStore;
   if (stores) activity.start = {};
-  // What a kernel of few rows rounds and stores, and raises a signal for, is no sooner there.
-  if (stores && launches_.is_streamed(id) && !launches_.is_in_data(id)) {
+  // What a kernel of few rows stores for others is no sooner there.
+  if (stores && launches_.is_streamed(id)) {
     const RankId to = rank_of(plan_.tasks[id.index()].writes.front());
     const RankId from = rank_of(plan_.tasks[id.index()].reads.front());
     if (from != to) {
       activity.start =
-          converted_store_delay(machine_, level_between(machine_, from.value, to.value));
+          launches_.is_in_data(id)
+              ? kInData
+              : converted_store_delay(machine_, level_between(machine_, from.value, to.value));
     }
   }
   const std::int64_t blocks = launches_.copy_blocks(id);
