@@ -120,15 +120,10 @@ double stream_clocks(const GemmSpec& spec, const GemmConfig& config, int streams
          owner_clocks(config, strips, parts_of(tiles, blocks, streams), is_even);
 }
 
-bool awaits_rows(const GemmSpec& spec) {
-  return std::ranges::any_of(spec.panels, [](const GemmPanelSpec& panel) {
-    return std::ranges::any_of(
-        panel.pieces, [](const GemmPieceSpec& piece) { return piece.ready.flag != nullptr; });
-  });
-}
-
 // Whether weights are there from the start: the stream of them waits for no flag.
-bool has_early_b(const GemmSpec& spec) { return spec.b_is_fixed || !awaits_rows(spec); }
+bool has_early_b(const GemmSpec& spec) {
+  return spec.b_is_fixed || std::ranges::none_of(spec.panels, awaits_rows);
+}
 
 }  // namespace
 
@@ -187,7 +182,7 @@ int most_streams(const GemmSpec& spec, const GemmConfig& config, int stream_bloc
 
 int clocks_between_loads(const GemmSpec& spec, const GemmConfig& config, int blocks) {
   constexpr double kOfMemory = 0.9;  // 0.7 to 1 were level
-  if (!awaits_rows(spec)) return 0;
+  if (std::ranges::none_of(spec.panels, awaits_rows)) return 0;
   const double bytes = blocks * config.slot_stages() * config.b_bytes() / config.cluster;
   return static_cast<int>(bytes / (kOfMemory * streamed_from_memory(blocks)));
 }

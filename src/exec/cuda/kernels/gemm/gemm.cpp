@@ -140,10 +140,7 @@ Tail best_tail(const GemmConfig& config, std::int64_t rest, std::int64_t cluster
 
 // The part of the panels whose rows are awaited.
 double awaited_share(const GemmSpec& spec) {
-  const auto awaited = std::ranges::count_if(spec.panels, [](const GemmPanelSpec& panel) {
-    return std::ranges::any_of(panel.pieces,
-                               [](const auto& piece) { return piece.ready.flag != nullptr; });
-  });
+  const auto awaited = std::ranges::count_if(spec.panels, awaits_rows);
   return static_cast<double>(awaited) / static_cast<double>(spec.panels.size());
 }
 
@@ -388,6 +385,11 @@ bool has_groups(const GemmSpec& spec) {
   return spec.b_rows != 0 || std::ranges::any_of(spec.panels, [](const GemmPanelSpec& panel) {
            return panel.used.rows != nullptr;
          });
+}
+
+bool awaits_rows(const GemmPanelSpec& panel) {
+  return std::ranges::any_of(
+      panel.pieces, [](const GemmPieceSpec& piece) { return piece.ready.flag != nullptr; });
 }
 
 bool is_awaited(const GemmPanelSpec& panel) { return panel.done != 0 || panel.fused_store >= 0; }

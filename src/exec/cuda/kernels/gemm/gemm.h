@@ -135,6 +135,8 @@ struct GemmChoice {
 [[nodiscard]] bool has_groups(const GemmSpec& spec);
 // Whether somebody waits for the panel to be stored.
 [[nodiscard]] bool is_awaited(const GemmPanelSpec& panel);
+// Whether rows of A that it is made of come by a flag.
+[[nodiscard]] bool awaits_rows(const GemmPanelSpec& panel);
 
 // The variants that can do a spec. Requires (here and below): check(spec, blocks) is ok.
 [[nodiscard]] std::vector<device::GemmConfig> gemm_configs(const GemmSpec& spec);

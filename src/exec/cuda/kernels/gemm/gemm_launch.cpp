@@ -113,10 +113,10 @@ class GemmLaunch : public LaunchOf<GemmSpec> {
   }
 
   device::WaitContext* inner_wait() override {
-    const auto is_awaited = [](const auto& operand) { return operand.ready.flag != nullptr; };
-    const bool waits = std::ranges::any_of(spec.panels, [&](const GemmPanelSpec& panel) {
-      return std::ranges::any_of(panel.pieces, is_awaited) ||
-             std::ranges::any_of(panel.addends, is_awaited);
+    const bool waits = std::ranges::any_of(spec.panels, [](const GemmPanelSpec& panel) {
+      return awaits_rows(panel) || std::ranges::any_of(panel.addends, [](const auto& addend) {
+               return addend.ready.flag != nullptr;
+             });
     });
     return waits ? &spec.wait : nullptr;
   }
