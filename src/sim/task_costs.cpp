@@ -12,15 +12,16 @@
 namespace harpe {
 namespace {
 
-// Of processors that compute beside their copies, where the plan says what is launched: what
-// `profile` does not measure of short plans, fitted to those of few rows on 2 H200
-// (docs/simulator.md). An engine that a graph has copy so little, a kernel behind an engine's copy,
-// one that streams weights behind what other launches do, and what such a kernel stores for others
-// to look at.
-constexpr double kLittle = 1 << 20;  // bytes
+// What `profile` does not measure of short plans on GPUs, fitted to those of few rows on 2 H200
+// (docs/simulator.md).
+// A copy engine in a graph begins so much later, where it copies no more than that many bytes.
 constexpr Picoseconds kEngineInGraph = from_microseconds(3.0);
+constexpr double kShortCopy = 1 << 20;
+// A kernel that raises a signal begins so late behind an engine's copy,
 constexpr Picoseconds kRaisedBehindEngine = from_microseconds(6.0);
+// and one that streams weights behind other launches than the Entry's.
 constexpr Picoseconds kStreamBehindOthers = from_microseconds(4.5);
+// What such a kernel stores for other ranks, without a flag, is seen so much later.
 constexpr Picoseconds kInData = from_microseconds(1.0);
 
 // Of kernels that read or write another rank's memory in place.
@@ -209,7 +210,8 @@ Picoseconds TaskCosts::kernel_starts(TaskId id) const {
   return machine_.processor.kernel_start.scaled(static_cast<double>(launches_.kernels(id)));
 }
 
-// Blocks of a kernel may have asked for it; what is launched does it.
+// Whether a copy engine makes the copy, whatever transport its schedule names. A launch without
+// kernels is an engine's where the schedule asks for one.
 bool TaskCosts::is_by_engine(TaskId id) const {
   const Task& task = plan_.tasks[id.index()];
   if (launches_.of(id) == nullptr) return task.via == Via::Ce && !converts(task);
@@ -250,7 +252,7 @@ Activity TaskCosts::transfer(TaskId id) const {
   const bool raises = raises_[id.index()] != 0 && machine_.processor.sms > 1;
   const bool has_launch = is_known && launches_.by(id) == DoneBy::Itself;
   const bool is_beside_kernels = is_known && machine_.processor.sms > 1;
-  if (by_engine && is_beside_kernels && cost.bytes <= kLittle) activity.start += kEngineInGraph;
+  if (by_engine && is_beside_kernels && cost.bytes <= kShortCopy) activity.start += kEngineInGraph;
   if (by_engine && raises && (!is_known || launches_.of(id)->raised_by_engine)) {
     activity.start += activity.start;
   } else if (raises && (by_engine || has_launch)) {

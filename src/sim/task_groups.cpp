@@ -30,10 +30,10 @@ bool stores_at_peers(const launch::Launch* launch) {
          });
 }
 
-// A kernel that streams weights begins with what it has of them once the last rows are there, and
-// no more is on its way meanwhile: the more rows the longer, by figures fitted to 13 plans of up to
-// 256 rows on 2 H200 (docs/simulator.md), and at most as long as it takes by itself.
-Picoseconds caught_up(std::span<const TaskPart> parts, Picoseconds by_itself) {
+// How much longer a kernel that streams weights takes because its last rows come late: until then
+// it loads no more weights than it has room for. By figures fitted to 13 plans of up to 256 rows on
+// 2 H200 (docs/simulator.md), and at most as long as it takes by itself.
+Picoseconds delay_of_stream(std::span<const TaskPart> parts, Picoseconds by_itself) {
   constexpr double kUs = 0.5;
   constexpr double kUsOfRow = 0.05;
   double us = kUs;
@@ -179,7 +179,7 @@ void TaskCosts::hold_tiles(const Group& group, std::span<const TaskPart> parts,
     // However many processors are free by then.
     const bool is_streamed = launches_.is_streamed(group.tasks.front());
     held_[group.tasks[last].index()] =
-        group.last + (is_streamed ? caught_up(parts, group.last) : Picoseconds{});
+        group.last + (is_streamed ? delay_of_stream(parts, group.last) : Picoseconds{});
     return;
   }
   const Picoseconds tile = group.activity.work.scaled(1, tickets->steps(0, last));
