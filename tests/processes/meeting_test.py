@@ -102,8 +102,11 @@ def a_launch_ends_with_who_never_came():
                 crew.os.kill(process, signal.SIGSTOP)
             time.sleep(0.1)
             for rank, process in children.items():
-                crew.os.kill(process, number if rank == victim else signal.SIGCONT)
-            crew.os.kill(children[victim], signal.SIGCONT)
+                if rank != victim:
+                    crew.os.kill(process, signal.SIGCONT)
+            crew.os.kill(children[victim], number)
+            if number != signal.SIGKILL:  # which needs no process that runs, and leaves none
+                crew.os.kill(children[victim], signal.SIGCONT)
             killed = time.monotonic()
             end = launch.end()
             took = time.monotonic() - killed
