@@ -164,7 +164,7 @@ def print_markdown(lines):
 
 
 def case_lines(rows, code=""):
-    """The table of docs/measured/plan_times.md; `code` stands around names of families."""
+    """The table of docs/benchmarks/plan_times.md; `code` stands around names of families."""
     lines = [["case", "ours", "theirs", "theirs / ours", "limit", "ours / limit"]]
     for row in rows:
         ours = f"{print_us(row.ours)} {row.schedule}" if row.ours else row.note
