@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints what each pass over launch plans brings to predictions (docs/simulator.md).
+"""Prints what each pass over launch plans brings to predictions (docs/benchmarks/prediction_errors.md).
 
     tools/price_passes.py HARPE FOLDER [MACHINE]
 
