@@ -8,7 +8,7 @@
 
 namespace harpe {
 
-// A task in a few words, for people: "compute fwd.0 iter [3, 2]", "copy a.home of rank 2 ->
+// A short description of a task, for people: "compute fwd.0 iter [3, 2]", "copy a.home of rank 2 ->
 // mm.a.st0.1 [2, *]".
 [[nodiscard]] std::string describe(const Plan& plan, const Blocks& blocks, TaskId task);
 

@@ -4,11 +4,11 @@
 
 namespace harpe::cuda {
 
-// A machine of GPUs to make launches for. NCCL is taken to be there.
+// A description of GPUs to make launch plans for. NCCL is assumed to be present.
 struct DescribedTarget {
   int multiprocessors = 132;  // of an H200
-  bool shares_gpus = false;   // ranks do
-  bool takes_turns = false;   // plans do, with the ranks' memory
+  bool shares_gpus = false;   // ranks share GPUs
+  bool takes_turns = false;   // several plans use the ranks' memory in turn
   CollectiveEngine collectives = CollectiveEngine::Auto;
 };
 

@@ -3,7 +3,7 @@
 namespace harpe {
 namespace {
 
-// "2.0 s", in whole tenths.
+// "2.0 s", rounded to tenths.
 std::string print_seconds(std::chrono::milliseconds time) {
   const std::int64_t tenths = (time.count() + 50) / 100;
   return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " s";

@@ -9,26 +9,26 @@
 
 namespace harpe {
 
-// Something the world did at run time (ARCHITECTURE.md, Errors). Names the rank that waited, what
-// it waited for, and the rank that should have signalled.
+// A failure at run time (ARCHITECTURE.md, Errors). It names the rank that waited, the signal, and
+// the rank that should have raised it.
 enum class FaultKind : std::uint8_t {
   WaitTimedOut,
   WaitGivenUp,  // before its limit, because another rank had failed
   PeerFaulted,
   WorkerLost,
   OutOfMemory,
-  DeviceFailed,   // `signal` is the call and what it said
-  PeerLost,       // another process, which answers no more
-  NetworkFailed,  // `signal` is what the transport said
+  DeviceFailed,   // `signal` is the call and its error
+  PeerLost,       // another process has exited or hangs
+  NetworkFailed,  // `signal` is the error of the transport
 };
 
 struct Fault {
   FaultKind kind = FaultKind::WaitTimedOut;
   RankId rank;
-  TaskId task;            // the one that waited, or was lost
+  TaskId task;            // the task that waited or was lost
   std::string task_text;  // "compute fwd.0 iter [3, 2]"
   std::string signal;     // "flag 5 of rank 3"
-  TaskId producer;        // who should have raised it
+  TaskId producer;        // the task that should have raised the signal
   RankId producer_rank;
   std::string producer_text;
   std::int64_t expected = 0;

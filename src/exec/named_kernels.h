@@ -6,8 +6,8 @@
 
 namespace harpe {
 
-// Whether an executor can run all kernels that the plan names: it offers them for those leaves and
-// types. A task that names none takes whatever the executor runs its leaf by. Errors: X019.
+// Checks that the executor offers each kernel that the plan names, for that leaf and its types. For
+// a task without a named kernel the executor chooses. Errors: X019.
 [[nodiscard]] Checked<Ok> check_kernels(const Plan& plan, const ExecutorOffers& offers);
 
 }  // namespace harpe

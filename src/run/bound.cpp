@@ -11,7 +11,7 @@
 namespace harpe {
 namespace {
 
-constexpr double kPointwise = 4;  // roundings of a pointwise leaf, an exponential among them
+constexpr double kPointwise = 4;  // roundings of a pointwise leaf, an exponential included
 
 double size_of_dim(const Program& program, const Buffer& buffer, std::size_t dim) {
   return static_cast<double>(shape_of(program, buffer)[dim]);
@@ -23,7 +23,7 @@ const Buffer& buffer_of(const Program& program, const Access& access) {
   return *buffer;
 }
 
-// The nest's axes an access ranges over.
+// The axes of the nest that an access ranges over.
 std::set<std::string> axes_of(const Program& program, const Access& access) {
   std::set<std::string> axes;
   for (const std::string& name : axis_names(buffer_of(program, access))) {
@@ -33,7 +33,7 @@ std::set<std::string> axes_of(const Program& program, const Access& access) {
   return axes;
 }
 
-// Axes that operands have and the target has not: what is summed over.
+// The axes that operands have and the target lacks: those that are summed over.
 std::set<std::string> reduced_axes(const Program& program, const Producer& producer) {
   const std::set<std::string> kept = axes_of(program, producer.stmt->targets[producer.target]);
   std::set<std::string> reduced;
@@ -55,7 +55,7 @@ const ScoreSizes& scores_of(const Stmt& stmt, const Magnitudes& magnitudes) {
   return found == magnitudes.scores.end() ? magnitudes.other_scores : found->second;
 }
 
-// By how much a relative rounding of an operand grows: scores and sums are exponents.
+// The growth of a relative rounding of an operand: scores and sums are exponents.
 double growth_of(const Stmt& stmt, std::size_t operand, const Magnitudes& magnitudes) {
   if (!has_scores(stmt)) return 1;
   const ScoreSizes& sizes = scores_of(stmt, magnitudes);
@@ -73,7 +73,7 @@ double points_of(const Program& program, const std::set<std::string>& names) {
   return length;
 }
 
-// What one rounding to a type may lose near 0.
+// Maximum loss near 0 of one rounding to a type.
 double underflow_of(DType type) { return unit_roundoff(type) * smallest_normal(type); }
 
 double largest_of(const Program& program, const Access& access, const Magnitudes& magnitudes) {
@@ -81,7 +81,7 @@ double largest_of(const Program& program, const Access& access, const Magnitudes
   return found == magnitudes.largest.end() ? 1 : found->second;
 }
 
-// The features that operands of a leaf with scores are multiplied over.
+// Elements of the features over which a leaf with scores multiplies its operands.
 double features_of(const Program& program, const Stmt& stmt) {
   const Buffer& query = buffer_of(program, stmt.operands[0]);
   const Buffer& value = buffer_of(program, stmt.operands[2]);
@@ -94,7 +94,7 @@ double norm_length(const Program& program, const Stmt& stmt) {
   return size_of_dim(program, buffer_of(program, stmt.operands[2]), 0);
 }
 
-// y of add_rms_norm is made of the sums as they are stored, and of a sum of their squares.
+// y of add_rms_norm depends on the stored, rounded sums and on the sum of their squares.
 double norm_term(const Program& program, const Producer& producer, double accumulator) {
   if (producer.target == 0) return kPointwise * accumulator;
   const Stmt& stmt = *producer.stmt;
@@ -102,8 +102,8 @@ double norm_term(const Program& program, const Producer& producer, double accumu
   return unit_roundoff(stored) + (kPointwise + std::sqrt(norm_length(program, stmt))) * accumulator;
 }
 
-// The largest slope of a pointwise leaf in one operand, where the product of the others is at most
-// `others`.
+// The largest slope of a pointwise leaf in one operand, if the product of the other operands is at
+// most `others`.
 double slope_of(const Stmt& stmt, std::size_t operand, double others,
                 const Magnitudes& magnitudes) {
   constexpr double kSteepest = 1.13;  // of silu, relu and gelu
@@ -116,8 +116,8 @@ double slope_of(const Stmt& stmt, std::size_t operand, double others,
   return others / (2 * attribute_of(stmt, "length", 1) * root * root * root);
 }
 
-// The same of add_rms_norm. An element of y moves with its own sum and with the root, which moves
-// it by no more than the first; the largest element of a row is sqrt(length) of its root.
+// The same for add_rms_norm. An element of y changes with its own sum and with the root, whose
+// effect is at most as large. The largest element of a row is sqrt(length) times its root.
 double norm_slope(const Program& program, const Producer& producer, std::size_t operand,
                   const Magnitudes& magnitudes) {
   const Stmt& stmt = *producer.stmt;
@@ -130,8 +130,8 @@ double norm_slope(const Program& program, const Producer& producer, std::size_t 
   return 2 * largest_of(program, stmt.operands[2], magnitudes) / root;
 }
 
-// At most so much of an absolute error of an operand's elements, independent of each other, arrives
-// in the target: what they are multiplied with, over the square root of how many are added up.
+// Bound on the growth of an absolute error of an operand's elements, independent of each other, in
+// the target: the largest factor, times the square root of the number of addends.
 double gain_of(const Program& program, const Producer& producer, std::size_t operand,
                const Magnitudes& magnitudes) {
   const Stmt& stmt = *producer.stmt;
@@ -144,7 +144,7 @@ double gain_of(const Program& program, const Producer& producer, std::size_t ope
   for (std::size_t i = 0; i < stmt.operands.size(); ++i) {
     if (i == operand || static_cast<int>(i) == leaf->index) continue;
     const double largest = largest_of(program, stmt.operands[i], magnitudes);
-    // Under weights the others are exponents and factors in turn.
+    // With weights, the other operands are exponents as well as factors.
     others *= leaf->has_scores() ? std::max(1.0, largest) : largest;
   }
   if (leaf->pointwise) return slope_of(stmt, operand, others, magnitudes);
@@ -152,8 +152,8 @@ double gain_of(const Program& program, const Producer& producer, std::size_t ope
   return std::sqrt(length * (leaf->has_scores() ? features_of(program, stmt) : 1)) * others;
 }
 
-// A sum of products with weights e^(score - logsum): their exponents are dot products over the
-// features, rounded like the sums they are taken from, and what they multiply is another.
+// A sum with weights e^(score - logsum): the exponents are dot products over the features and carry
+// the roundings of their sums; the factors of the weights are dot products of their own.
 double weighted_term(const Program& program, const Producer& producer,
                      const Magnitudes& magnitudes) {
   const Stmt& stmt = *producer.stmt;
@@ -175,7 +175,7 @@ double leaf_term(const Program& program, const Producer& producer, double accumu
   }
   if (producer.stmt->monoid == Monoid::Store && reduced.empty()) return 0;
   if (producer.stmt->monoid == Monoid::Lse) {
-    // Errors of the scores act on every weight; then the weights are summed over the keys.
+    // Errors of the scores affect every weight; then the weights are summed over the keys.
     const Buffer& query = buffer_of(program, producer.stmt->operands[0]);
     const Buffer& key = buffer_of(program, producer.stmt->operands[1]);
     const double head_dim = size_of_dim(program, query, query.dims.size() - 1);
@@ -184,7 +184,7 @@ double leaf_term(const Program& program, const Producer& producer, double accumu
     return (std::sqrt(head_dim) * score + std::sqrt(keys)) * accumulator;
   }
   if (has_scores(*producer.stmt)) {
-    // The features that other targets lack are summed inside the weights.
+    // Features that other targets lack are summed inside the weights.
     std::set<std::string> summed;
     for (const std::string& name : reduced) {
       if (std::ranges::find(producer.nest->over, name) != producer.nest->over.end()) {
@@ -197,7 +197,7 @@ double leaf_term(const Program& program, const Producer& producer, double accumu
   return std::sqrt(points_of(program, reduced)) * accumulator;
 }
 
-// Contributions to one output block: the blocks of the axes it is summed over.
+// The number of contributions to one output block: the blocks of the axes that are summed over.
 double count_folds(const Plan& plan, const Producer& producer) {
   double folds = 1;
   for (const std::string& name : reduced_axes(plan.program, producer)) {
@@ -218,8 +218,8 @@ double ranks_along(const Mesh& mesh, const MeshRef& axes) {
   return ranks;
 }
 
-// The type with the widest steps that states take: the narrowest any slot holds them in. Targets of
-// one statement are one state (o is combined with weights made of l).
+// The coarsest type of a statement's states: the narrowest type of any of their slots. The targets
+// of one statement are one state (o is combined with weights made from l).
 DType state_type(const Plan& plan, const Stmt& stmt) {
   std::optional<DType> type;
   const auto take = [&](DType other) {
@@ -234,7 +234,7 @@ DType state_type(const Plan& plan, const Stmt& stmt) {
     }
   }
   if (type && is_floating(*type)) return *type;
-  // Stored at once: what is added up on the way is as wide as the operands ask for.
+  // Stored without folds: the accumulator has the operands' state type.
   if (stmt.monoid == Monoid::Store && !stmt.operands.empty()) {
     return state_dtype(buffer_of(plan.program, stmt.operands[0]).dtype);
   }
@@ -245,15 +245,15 @@ DType state_type(const Plan& plan, const Stmt& stmt) {
   return *type;
 }
 
-// A travelling sum is rounded at every hop, and a last one takes it home unless its loop began at
-// the next rank's block (Theorem 3).
+// The number of roundings of a travelling sum: one per hop. A last hop takes it home, unless its
+// loop began at the next rank's block (Theorem 3).
 double count_hops(const Mesh& mesh, const Move& move, const For* loop) {
   const double ranks = ranks_along(mesh, move.over);
   const bool ends_home = loop != nullptr && loop->offset % static_cast<std::int64_t>(ranks) == 1;
   return std::max(1.0, ends_home ? ranks - 1 : ranks);
 }
 
-// What the ways of states and operands add: relative, and near 0.
+// The error added by transfers of states and operands: relative, and near 0.
 struct WireTerms {
   double relative = 0;
   double underflow = 0;
@@ -272,14 +272,14 @@ WireTerms wire_terms(const Plan& plan, const Producer& producer, DType state,
     if (const auto* inner = std::get_if<For>(&item)) loop = inner;
     const auto* move = std::get_if<Move>(&item);
     if (move == nullptr) continue;
-    const bool sums = move->wire || stmt.monoid != Monoid::Store;  // else blocks only move
+    const bool sums = move->wire || stmt.monoid != Monoid::Store;  // else blocks are only moved
     if (move->kind == MoveKind::Drain && move->buffer == output.name && sums) {
       const bool relays = move->how == How::Relay;
       const double hops = relays ? count_hops(mesh, *move, loop) : 1;
       const bool as_state = !move->wire && stmt.monoid == Monoid::Lse;
       const DType type = as_state ? state : move->wire.value_or(output.dtype);
       terms.relative += hops * unit_roundoff(type);
-      // The parts of a sum are smaller than it, but not what each loses near 0.
+      // The parts of a sum are smaller than the sum, but lose as much near 0.
       const double parts = relays ? hops : std::sqrt(ranks_along(mesh, move->over));
       terms.underflow += parts * underflow_of(type);
     }
@@ -295,7 +295,7 @@ WireTerms wire_terms(const Plan& plan, const Producer& producer, DType state,
   return terms;
 }
 
-// Homes that keep partial states round each of them before they are combined.
+// Homes with partial states round each state before they are combined.
 WireTerms part_terms(const Plan& plan, const Producer& producer) {
   const Buffer& output = buffer_of(plan.program, producer.stmt->targets[producer.target]);
   const Place* const home = find_place(plan.form, output.name);
@@ -307,8 +307,8 @@ WireTerms part_terms(const Plan& plan, const Producer& producer) {
           .underflow = std::sqrt(parts) * underflow_of(output.dtype)};
 }
 
-// What products lose near 0: each is rounded, and CPUs that multiply bf16 as it is take operands
-// below the smallest normal number for 0 (exec/cpu/kernels/gemm.h).
+// The loss of products near 0: each product is rounded, and CPUs that multiply bf16 directly treat
+// operands below the smallest normal number as 0 (exec/cpu/kernels/gemm.h).
 double product_underflow(const Program& program, const Producer& producer, double roundings,
                          DType state, const Magnitudes& magnitudes) {
   double growth = 1;
@@ -328,7 +328,7 @@ ErrorBound bound_after(const Plan& plan, const Producer& producer, const Magnitu
   const Stmt& stmt = *producer.stmt;
   ErrorBound bound;
   const DType dtype = buffer_of(plan.program, stmt.targets[producer.target]).dtype;
-  if (!is_floating(dtype)) return bound;  // choices are compared, not rounded
+  if (!is_floating(dtype)) return bound;  // choices are compared, without rounding
   const DType state = state_type(plan, stmt);
   const double growth = stmt.monoid == Monoid::Lse ? scores_of(stmt, magnitudes).logsum : 1;
   bound.leaf = leaf_term(plan.program, producer, unit_roundoff(state), magnitudes);
@@ -345,7 +345,7 @@ ErrorBound bound_after(const Plan& plan, const Producer& producer, const Magnitu
   const double roundings = (bound.leaf + bound.states) / unit_roundoff(state);
   bound.underflow += product_underflow(plan.program, producer, roundings, state, magnitudes) +
                      wire.underflow + parts.underflow;
-  double squares = 0;  // what several operands bring with them is independent
+  double squares = 0;  // errors of different operands are independent
   double underflows = 0;
   for (std::size_t i = 0; i < stmt.operands.size(); ++i) {
     const auto earlier = find_producer(plan.program, stmt.operands[i].buffer, producer.ordinal);

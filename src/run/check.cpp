@@ -48,14 +48,14 @@ std::vector<std::int64_t> index_of(std::int64_t flat, const std::vector<std::int
   return index;
 }
 
-// 0 for equal values, infinities and NaNs included; inf where only one side is finite.
+// 0 for equal values, infinities and NaNs included; inf if only one side is finite.
 double difference(double got, double wanted) {
   if (got == wanted || (std::isnan(got) && std::isnan(wanted))) return 0;
   if (!std::isfinite(got) || !std::isfinite(wanted)) return kInfinity;
   return std::abs(got - wanted);
 }
 
-// Walks the rows of one output that the reference computed.
+// Compares the rows of one output that the reference computed.
 class Comparer {
  public:
   // `scales`: Meaning::scales; `floor`: ErrorBound::floor.
@@ -65,7 +65,8 @@ class Comparer {
     HP_CHECK(got.shape == wanted.shape, "`" + buffer + "` has shape " + print_shape(got.shape) +
                                             ", its reference " + print_shape(wanted.shape));
     if (!wanted.shape.empty()) length_ = wanted.shape.back();
-    // A logsumexp has no row of its own scale: it is a logarithm, measured against 1 or itself.
+    // A logsumexp has no row with a scale: it is a logarithm, compared to the larger of 1 and
+    // itself.
     is_logarithm_ = producer.stmt->monoid == Monoid::Lse && producer.target == 1;
     out_.buffer = buffer;
     out_.rows = length_ == 0 ? 0 : element_count(wanted) / length_;
@@ -86,7 +87,7 @@ class Comparer {
     const double scale = is_logarithm_ ? 1 : scale_of(row);
     for (std::int64_t i = row * length_; i < (row + 1) * length_; ++i) {
       const double wanted = load(wanted_, i);
-      if (sampled && std::isnan(wanted)) continue;  // not computed: part of a sampled row
+      if (sampled && std::isnan(wanted)) continue;  // not computed; the row is sampled
       const double got = load(got_, i);
       double error = difference(got, wanted);
       if (error == 0) continue;
@@ -110,7 +111,7 @@ class Comparer {
     return largest;
   }
 
-  const std::vector<double>& scales_;  // NaN where the reference does not say
+  const std::vector<double>& scales_;  // NaN if the reference reports none
   const HostTensor& wanted_;
   const HostTensor& got_;
   double floor_;
@@ -119,7 +120,8 @@ class Comparer {
   Comparison out_;
 };
 
-// Of the coarsest type that a plan keeps or sends numbers in, some nests on.
+// The roundings of the plans: 64 of the coarsest type that they store or send, but no more than the
+// default.
 Roundings roundings_of(const std::vector<const Plan*>& plans) {
   constexpr double kNests = 64;
   Roundings roundings;

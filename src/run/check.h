@@ -14,22 +14,21 @@
 
 namespace harpe {
 
-// Above this many floating-point operations rows are sampled.
+// Programs with more floating-point operations are checked on sampled rows.
 constexpr double kFullCheckFlops = 2e11;
 constexpr std::int64_t kSampledRows = 256;
 
 // One output against the independent reference.
 struct Comparison {
   std::string buffer;
-  double error =
-      0;  // largest |got - wanted| relative to the scale of its row; inf where one is NaN
-  double bound = 0;              // what it was held to
-  ErrorBound terms;              // what the bound is made of
+  double error = 0;  // largest |got - wanted| relative to its row's scale; inf if one is NaN
+  double bound = 0;  // the permitted error
+  ErrorBound terms;  // the parts of the bound
   std::vector<std::int64_t> at;  // index of the largest error
   double got = 0;
   double wanted = 0;
   std::int64_t rows = 0;     // in the tensor
-  std::int64_t checked = 0;  // of these
+  std::int64_t checked = 0;  // number of checked rows
   [[nodiscard]] bool passed() const { return error <= bound; }
 };
 
@@ -39,26 +38,26 @@ struct CheckReport {
   [[nodiscard]] bool passed() const;
 };
 
-// What a program means for its inputs (already rounded to the buffers' dtypes): of large programs
-// sampled rows, with both sides of every block border of the plans' row axes.
+// The meaning of a program for its inputs (already rounded to the buffers' dtypes). Large programs:
+// sampled rows, and both sides of every block border of the plans' row axes.
 struct Reference {
   Meaning meaning;
   Magnitudes magnitudes;
   bool sampled = false;
 };
-// Requires: plans of one program. Errors: interpret's, with I505 where `limit` is over; those of
+// Requires: plans of one program. Errors: those of interpret, with I505 past `limit`; those of
 // Blocks::make.
 [[nodiscard]] Checked<Reference> make_reference(const std::vector<const Plan*>& plans,
                                                 const TensorMap& inputs, std::uint64_t seed,
                                                 int threads, const TimeLimit& limit = {});
 
-// Compares outputs of one of the plans, all or some.
-// The scale of a row is the largest size in it: an element's magnitude in the reference, or
-// Meaning::scales where that is more. Cancellation, in the sum or before it, makes no error larger.
+// Compares all or some outputs of one of the plans. The scale of a row is the largest size in it:
+// an element's magnitude in the reference, or Meaning::scales if that is larger. Cancellation, in
+// the sum or before it, therefore does not increase an error.
 [[nodiscard]] CheckReport compare_outputs(const Plan& plan, const TensorMap& outputs,
                                           const Reference& reference);
 
-// The same for one plan alone. Errors: make_reference's.
+// The same for a single plan. Errors: those of make_reference.
 [[nodiscard]] Checked<CheckReport> check_outputs(const Plan& plan, const TensorMap& inputs,
                                                  const TensorMap& outputs, std::uint64_t seed,
                                                  int threads, const TimeLimit& limit = {});

@@ -6,12 +6,12 @@
 
 namespace harpe {
 
-// Where the CUDA back end finds, at run time, what it opens and keeps.
+// Where the CUDA back end finds the files that it opens at run time, and keeps its own.
 struct CudaPlaces {
-  std::optional<std::string> nvrtc;          // the compiler's library; else where it usually is
-  std::vector<std::string> cuda_folders;     // of CUDA's libraries, beside the loader's places
-  std::vector<std::string> library_folders;  // with NCCL, cuBLASLt and cuDNN, or with their wheels
-  std::optional<std::string> kernel_cache;   // folder of compiled kernels; none: compile anew
+  std::optional<std::string> nvrtc;          // the compiler's library; none: its usual places
+  std::vector<std::string> cuda_folders;     // of CUDA's libraries, besides the loader's places
+  std::vector<std::string> library_folders;  // of NCCL, cuBLASLt and cuDNN, or of their wheels
+  std::optional<std::string> kernel_cache;   // folder of compiled kernels; none: always compile
 };
 
 }  // namespace harpe

@@ -8,14 +8,14 @@
 
 namespace harpe {
 
-// What a rank of a program runs on.
+// The processor of a rank.
 struct RankSite {
-  std::optional<int> gpu;  // none: this host's processor
+  std::optional<int> gpu;  // none: this host's CPU
   CudaPlaces places = {};
 };
 
-// The one place that knows every kind of group. Collective. Errors: join_cpu_group's; those of a
-// back end for GPUs; G001 a build without CUDA.
+// The only place that knows every kind of group. Collective. Errors: those of join_cpu_group, and
+// of a back end for GPUs; G001 a build without CUDA.
 [[nodiscard]] Checked<std::unique_ptr<RankGroup>> join_group(const GroupRequest& request,
                                                              const RankSite& site);
 

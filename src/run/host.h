@@ -6,9 +6,9 @@
 
 namespace harpe {
 
-// "AMD EPYC, 2 cores", as the system says.
+// "AMD EPYC, 2 cores", as the system reports.
 [[nodiscard]] std::string describe_host();
-// What multiplies matrices of this type on CPU ranks: "oneDNN as f32", "own loops".
+// The library for GEMMs of this type on CPU ranks: "oneDNN as f32", "own loops".
 [[nodiscard]] std::string name_products(DType dtype, bool uses_libraries);
 
 }  // namespace harpe

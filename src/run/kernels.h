@@ -12,25 +12,25 @@
 
 namespace harpe {
 
-// What Gpus::list_kernels is asked, and says.
+// The request to Gpus::list_kernels, and its result.
 
 struct KernelRequest {
-  std::vector<std::string> names;  // of kernels or families; none: all
+  std::vector<std::string> names;  // of kernels or families; empty: all
   bool compile = false;            // and check
   CudaPlaces places;
 };
 
-// A shipped kernel and, where it was compiled, what came of it.
+// A shipped kernel and, if it was compiled, the result.
 struct KernelRow {
   cuda::KernelVariant variant;
   std::optional<cuda::KernelReport> report = {};
-  std::string_view cache = "";      // what it did: cuda::CacheUse
-  std::vector<Diag> problems = {};  // of the cache: to be shown as warnings
-  std::vector<Diag> findings = {};  // what it may not be (G030 to G036), or why it does not compile
+  std::string_view cache = "";      // the cache's action: cuda::CacheUse
+  std::vector<Diag> problems = {};  // of the cache: to be reported as warnings
+  std::vector<Diag> findings = {};  // violated limits (G030 to G036), or a compile error
 };
 
 struct KernelListing {
-  std::string compiler;  // "NVRTC 13.0 (libnvrtc.so.13)"; "" where nothing was compiled
+  std::string compiler;  // "NVRTC 13.0 (libnvrtc.so.13)"; "" if nothing was compiled
   std::vector<KernelRow> rows;
 };
 

@@ -12,7 +12,7 @@
 namespace harpe {
 namespace {
 
-constexpr double kNever = -1e30;  // the logit of an expert that nobody chooses
+constexpr double kNever = -1e30;  // the logit of an expert that no token chooses
 
 double number_of(const Scalar& scalar) {
   if (const auto* const whole = std::get_if<std::int64_t>(&scalar)) {
@@ -23,10 +23,10 @@ double number_of(const Scalar& scalar) {
   return *real;
 }
 
-// In [0, 1), element by element the same for the same seed and name.
+// In [0, 1); equal for equal seed, name and element.
 double unit(const HostTensor& noise, std::int64_t i) { return (load(noise, i) + 1) / 2; }
 
-// ln popularity of `zipf(s)` or `uniform()`: ranks of popularity are dealt by a shuffle.
+// ln popularity of `zipf(s)` or `uniform()`: a shuffle assigns the popularities to experts.
 std::vector<double> profile_of(const Route& route, std::int64_t experts, std::uint64_t seed) {
   std::vector<double> logs(static_cast<std::size_t>(experts), 0.0);
   if (!route.load || route.load->function != "zipf") return logs;
@@ -66,7 +66,7 @@ Checked<std::vector<double>> read_profile(const std::string& path, const Program
   return make_diag(DiagCode::I308, {{"path", path}, {"positive", positive}, {"choices", choices}});
 }
 
-// A leaf finds its rows through it: its index has been checked.
+// Whether a leaf finds its rows by the route, so that its index has been checked.
 bool is_followed(const Program& program, const Route& route) {
   return std::ranges::any_of(program.nests, [&](const Nest& nest) {
     return std::ranges::any_of(nest.stmts, [&](const Stmt& stmt) {
@@ -77,7 +77,7 @@ bool is_followed(const Program& program, const Route& route) {
   });
 }
 
-// The statement that makes `buffer` by one of the leaves that choose, or null.
+// The statement whose choosing leaf makes `buffer`, or null.
 const Stmt* chooser_of(const Program& program, const std::string& buffer) {
   for (const Nest& nest : program.nests) {
     for (const Stmt& stmt : nest.stmts) {

@@ -19,11 +19,11 @@ std::int64_t bytes_to_run(const Plan& plan, bool check) {
     if (buffer->role != Role::Temp)
       bytes += elements * static_cast<double>(size_in_bytes(buffer->dtype));
     if (!check) continue;
-    // The reference: everything in f64, and the scale of what is computed.
+    // The reference: everything in f64, and the scales of computed buffers.
     const double numbers = buffer->role == Role::In ? 1 : 2;
     bytes += numbers * elements * static_cast<double>(size_in_bytes(DType::F64));
   }
-  constexpr double kLargest = 9e18;  // a sum beyond 64 bits is as refused as any other
+  constexpr double kLargest = 9e18;  // any sum above 64 bits is refused anyway
   return static_cast<std::int64_t>(std::min(bytes, kLargest));
 }
 

@@ -8,11 +8,11 @@
 
 namespace harpe {
 
-// Bytes that executing the plan takes here: all ranks' arenas, whole inputs and outputs, and for a
-// check the same in f64.
+// Bytes that executing the plan needs here: all ranks' arenas, whole inputs and outputs, and for a
+// check the reference in f64.
 [[nodiscard]] std::int64_t bytes_to_run(const Plan& plan, bool check);
 
-// What this machine could still give without swapping; nothing where it does not say.
+// Memory that this machine can provide without swapping; none if the system does not report it.
 [[nodiscard]] std::optional<std::int64_t> available_bytes();
 
 // Errors: I502.

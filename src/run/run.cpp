@@ -36,7 +36,7 @@ std::vector<std::string> names_of(const std::vector<NamedFile>& files) {
   return names;
 }
 
-// Inputs that follow from others, and that no file gives, as the reference makes them.
+// Computes the inputs that follow from others, and that no file gives, by the reference.
 Checked<Ok> derive_inputs(const Program& program, const std::vector<NamedFile>& files,
                           const TimeLimit& limit, TensorMap& inputs) {
   const Program preparation = preparation_of(program);
@@ -63,7 +63,7 @@ Checked<HostTensor> draw_input(const Program& program, const Buffer& buffer,
   return draw_input(program, buffer, request.seed);
 }
 
-// A route's index names experts that there are, none more often than it has slots.
+// Checks that a route's index names existing experts, none more often than it has slots.
 Checked<Ok> check_choices(const Program& program, const Buffer& buffer, const HostTensor& tensor) {
   const Route* const route = find_route_by(program, buffer);
   if (route == nullptr || route->by != buffer.name) return Ok{};
@@ -71,7 +71,7 @@ Checked<Ok> check_choices(const Program& program, const Buffer& buffer, const Ho
   return Ok{};
 }
 
-// A load profile is for inputs that are drawn from one.
+// Checks that a load profile has an input that is drawn from it.
 Checked<Ok> check_load(const Program& program, const RunRequest& request) {
   if (!request.load) return Ok{};
   for (const Buffer* const buffer : buffers_of(program)) {

@@ -19,7 +19,8 @@ std::vector<std::vector<TaskId>> queues_of(const Plan& plan) {
   return queues;
 }
 
-// Behind a put of its own rank a task waits for what the whole queue has put.
+// A task behind a put of its own rank waits for all earlier puts of that queue, so it counts as
+// many.
 std::vector<int> count_waits(const Plan& plan) {
   constexpr int kMany = 2;
   std::vector<int> waits(plan.tasks.size(), 0);
@@ -62,8 +63,8 @@ Groups find_candidates(const Plan& plan) {
   return groups;
 }
 
-// The plan's order with groups as kernels: a member starts when its signal is there, and all of a
-// group are over when its last is.
+// The plan's order with groups as kernels: each member starts at its own signal, but all members
+// end together when the last one ends.
 class Order {
  public:
   Order(const Plan& plan, const Groups& groups) : groups_(groups), next_(plan.tasks.size()) {
@@ -79,8 +80,7 @@ class Order {
     meet(plan);
   }
 
-  // Tasks, and meetings of collectives, that wait for each other in a circle; empty where there is
-  // no circle.
+  // Tasks and rendezvous of collectives that form a cycle of waits; empty if there is none.
   [[nodiscard]] std::vector<std::size_t> find_circle() const {
     const std::vector<int> before = count_unreached();
     std::vector<std::size_t> previous(next_.size());
@@ -91,7 +91,8 @@ class Order {
       at = node;
     }
     if (at == next_.size()) return {};
-    // What is not reached waits for something that is not, so the way back comes to a circle.
+    // A node that is not reached has a predecessor that is not reached, so going back finds a
+    // cycle.
     std::vector<std::size_t> way;
     for (; std::ranges::find(way, at) == way.end(); at = previous[at]) way.push_back(at);
     way.erase(way.begin(), std::ranges::find(way, at));
@@ -99,7 +100,7 @@ class Order {
   }
 
  private:
-  // How many of the edges to each node come from nodes that are never reached.
+  // By node: its number of edges from nodes that are never reached.
   [[nodiscard]] std::vector<int> count_unreached() const {
     std::vector<int> before(next_.size(), 0);
     for (const std::vector<std::size_t>& edges : next_) {
@@ -124,13 +125,13 @@ class Order {
     next_[end.index()].push_back(to.index());
   }
 
-  // Members of a collective go on once all have come: what is before one is before all.
+  // Members of a collective proceed once all have arrived: what precedes one member precedes all.
   void meet(const Plan& plan) {
     std::map<std::int32_t, std::vector<std::size_t>> members;
     for (std::size_t i = 0; i < plan.tasks.size(); ++i) {
       if (plan.tasks[i].kind == TaskKind::Collective) members[plan.tasks[i].group].push_back(i);
     }
-    std::map<std::size_t, std::size_t> meetings;  // of a member
+    std::map<std::size_t, std::size_t> meetings;  // by member
     for (const auto& [group, tasks] : members) {
       for (const std::size_t task : tasks) meetings[task] = next_.size();
       next_.emplace_back(tasks);
@@ -149,7 +150,7 @@ class Order {
   std::vector<std::vector<std::size_t>> next_;
 };
 
-// The last group that ends on the circle: its end stands for its earlier members there.
+// The last group whose end is on the cycle; that end also stands for the group's earlier members.
 std::size_t last_on(const std::vector<std::size_t>& circle, const Groups& groups) {
   for (std::size_t group = groups.members.size(); group-- > 0;) {
     const std::size_t end = groups.members[group].back().index();

@@ -6,8 +6,8 @@
 
 namespace harpe::sync {
 
-// Tasks that the schedule made one kernel (fuse, chunk), in the order of their queue: they may be
-// one launch that waits inside for what each of them needs.
+// Tasks that the schedule fused into one kernel (fuse, chunk), in queue order. They may become one
+// launch that waits inside for the signal of each task.
 struct Groups {
   std::vector<std::vector<TaskId>> members;
   std::vector<int> of_task;  // index into members, or -1
@@ -16,12 +16,11 @@ struct Groups {
   [[nodiscard]] bool is_inside(TaskId task) const { return of(task) >= 0; }
 };
 
-// Of two tasks and more, beside each other in their queue, each waiting for one signal at most.
-// Where the signals of members, raised at their kernel's end, would close a circle, the last group
-// on it is none.
-// Requires: a verified plan.
+// Groups of at least two tasks that are adjacent in their queue and wait for at most one signal
+// each. A group raises its signals when its kernel ends. Where that would close a cycle of waits,
+// the last group on the cycle is dissolved. Requires: a verified plan.
 [[nodiscard]] Groups find_groups(const Plan& plan);
-// Of what runs each task by itself.
+// For executors that run each task by itself.
 [[nodiscard]] Groups no_groups(const Plan& plan);
 
 }  // namespace harpe::sync

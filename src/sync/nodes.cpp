@@ -8,7 +8,7 @@
 namespace harpe::sync {
 namespace {
 
-// Another rank on another node whose memory the task touches.
+// A rank of another node whose memory the task accesses.
 std::optional<RankId> far_rank(const Plan& plan, const Nodes& nodes, TaskId task) {
   const RankId own = rank_of(plan, task);
   const Task& one = plan.tasks[task.index()];

@@ -8,15 +8,15 @@
 
 namespace harpe::sync {
 
-// Which ranks reach each other's memory. Where a plan puts anything through a proxy, the first axis
-// of its mesh says which node a rank is on, and nodes are joined by puts and signals about them
-// alone; else all ranks are on one.
+// Which ranks can reach each other's memory. If a plan has puts by proxy, the first mesh axis
+// numbers the nodes, and ranks of different nodes exchange only puts and their signals. Otherwise
+// all ranks are on one node.
 class Nodes {
  public:
-  Nodes() = default;  // all ranks on one, whatever puts there are
+  Nodes() = default;  // all ranks on one node, even if the plan has puts
   explicit Nodes(const Plan& plan);
 
-  // Whether puts join them.
+  // Whether the plan has puts between ranks.
   [[nodiscard]] bool have_network() const { return have_network_; }
   [[nodiscard]] bool are_together(RankId one, RankId other) const {
     return !have_network_ || of_rank_[one.index()] == of_rank_[other.index()];
@@ -27,12 +27,13 @@ class Nodes {
   std::vector<std::int64_t> of_rank_;
 };
 
-// A put to another rank. One within a rank is a copy like others.
+// Whether the task is a put to another rank. A put within a rank is an ordinary copy.
 [[nodiscard]] bool goes_out(const Plan& plan, TaskId task);
-// All of them, in the order of their ids.
+// All such puts, by ascending id.
 [[nodiscard]] std::vector<TaskId> puts_of(const Plan& plan);
 
-// Errors: G090 what else crosses nodes, G091 a barrier behind a put that is no end.
+// Errors: G090 for any other access to a rank of another node; G091 for a barrier behind a put
+// whose waiting task is not an Exit.
 [[nodiscard]] Checked<Ok> check_nodes(const Plan& plan, const Nodes& nodes);
 
 }  // namespace harpe::sync

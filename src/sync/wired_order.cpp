@@ -9,7 +9,7 @@ namespace harpe::sync {
 
 WiredOrder::WiredOrder(const Plan& plan, const Wiring& wiring)
     : tasks_(plan.tasks.size()), next_(2 * tasks_), previous_(2 * tasks_) {
-  std::map<std::pair<RankId, std::int32_t>, std::vector<std::size_t>> raised;  // by whom
+  std::map<std::pair<RankId, std::int32_t>, std::vector<std::size_t>> raised;  // by which nodes
   const auto note_raises = [&](const TaskWiring& own, std::size_t node) {
     for (const auto* raises : {&own.arrivals, &own.raises_after_pull, &own.raises}) {
       for (const PageRaise& raise : *raises) raised[{raise.rank, raise.signal}].push_back(node);
@@ -40,7 +40,7 @@ WiredOrder::WiredOrder(const Plan& plan, const Wiring& wiring)
   for (std::size_t task = 0; task < tasks_; ++task) {
     const TaskId id(static_cast<std::int64_t>(task));
     const bool is_entry = plan.tasks[task].kind == TaskKind::Entry;
-    // An Entry waits for the execution before.
+    // An Entry waits for the previous execution.
     if (!is_entry) add_waits(wiring.tasks[task], rank_of(plan, id), task);
   }
   for (const auto& [put, landing] : wiring.landings) {

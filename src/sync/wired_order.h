@@ -6,20 +6,20 @@
 
 namespace harpe::sync {
 
-// What comes behind what, as queues, events and signals have it, in one execution.
+// The order of tasks within one execution that queues, events and signals enforce.
 class WiredOrder {
  public:
   WiredOrder(const Plan& plan, const Wiring& wiring);
 
-  // By task: whether it begins once the put has landed.
+  // By task: whether it starts after the put has landed.
   [[nodiscard]] std::vector<bool> behind_landing(TaskId put) const;
-  // By task: whether it is over before the task begins.
+  // By task: whether it ends before `task` starts.
   [[nodiscard]] std::vector<bool> before(TaskId task) const;
 
  private:
   using Edges = std::vector<std::vector<std::size_t>>;
   void add(std::size_t from, std::size_t to);
-  // Tasks are nodes by their ids, landings of puts stand behind all of them.
+  // Nodes 0 to tasks_ - 1 are tasks; landings of puts follow.
   [[nodiscard]] std::size_t landing_of(TaskId put) const { return tasks_ + put.index(); }
   [[nodiscard]] std::vector<bool> reached(const Edges& edges, std::size_t from) const;
 

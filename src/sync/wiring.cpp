@@ -15,7 +15,7 @@ namespace {
 
 class Wirer {
  public:
-  // Where nodes have a network, puts land; else they are tasks like others.
+  // If nodes are joined by a network, puts have landings; otherwise they are ordinary tasks.
   Wirer(const Plan& plan, const Groups& groups, std::int64_t chunk_bytes, Between between,
         Nodes nodes)
       : plan_(plan),
@@ -58,14 +58,14 @@ class Wirer {
     return static_cast<std::int32_t>(page.size()) - 1;
   }
 
-  // The next task of a queue begins once a put is posted: to wait for its end takes an edge.
+  // The next task of a queue starts once a put is posted; waiting for the put's end needs an edge.
   void add_edge(TaskId from, TaskId to) {
     const bool is_behind = queue_of(from) == queue_of(to) && (puts(from) || !goes_out(plan_, from));
     std::vector<TaskId>& after = at(to).after;
     if (!is_behind && std::ranges::find(after, from) == after.end()) after.push_back(from);
   }
 
-  // Whose doing it is that the task is over for others: of a put the rank that it goes to.
+  // The rank that ends the task in the eyes of other ranks: for a put, the receiver.
   [[nodiscard]] bool puts(TaskId task) const {
     return nodes_.have_network() && goes_out(plan_, task);
   }
@@ -76,7 +76,7 @@ class Wirer {
     return puts(task) ? wiring_.landings.at(task) : at(task);
   }
 
-  // A flag on the rank, raised by `by`, what surrounds something of rank `from`.
+  // A flag on rank `to`, raised by `by`, the wiring of a task of rank `from`.
   std::int32_t add_flag(TaskWiring& by, RankId from, RankId to, PageSignal signal) {
     signal.is_posted = !nodes_.are_together(from, to);
     if (signal.is_posted) name_ring(from, to);
@@ -85,7 +85,7 @@ class Wirer {
     return index;
   }
 
-  // Once for each ring that is posted to.
+  // One signal for space in each ring that is posted to.
   void name_ring(RankId from, RankId to) {
     if (!rings_.emplace(from, to).second) return;
     add_signal(from, {.kind = launch::SignalKind::RingSpace,
@@ -122,13 +122,13 @@ class Wirer {
     return plan_.tasks[task.index()].kind == TaskKind::Entry;
   }
 
-  // Whether all that waits for the Entry of that task's rank needs is a credit.
+  // Whether a credit replaces the waits for this Entry.
   [[nodiscard]] bool gives_credit(TaskId task) const {
     return between_ == Between::Nobody && is_entry(task) &&
            is_left_alone_[rank_of(plan_, task).index()];
   }
 
-  // Every queue of a rank begins an execution behind its Entry, which begins the epoch.
+  // Every queue of a rank starts behind its Entry, which begins the epoch.
   void wire_entries() {
     std::map<QueueId, TaskId> firsts;
     for (std::size_t i = 0; i < plan_.tasks.size(); ++i) {
@@ -140,7 +140,7 @@ class Wirer {
     }
   }
 
-  // Once for each pair of ranks.
+  // One credit for each pair of ranks.
   void wire_credit(RankId from, RankId to) {
     if (from == to || !credits_.emplace(from, to).second) return;
     const TaskId exit = exits_[from.index()];
@@ -152,8 +152,8 @@ class Wirer {
     at(entries_[to.index()]).waits.push_back(signal);
   }
 
-  // Queue by queue, in the order in which they were posted; an execution ends behind all of them,
-  // so that whoever may write to the rank again may write to its landing memory too.
+  // Landings follow the order of posting, queue by queue. An Exit comes behind all of them, so that
+  // a rank that may write to this rank again may also write to its landing memory.
   void wire_landings() {
     std::map<QueueId, std::map<RankId, std::vector<TaskId>>> queues;
     for (const TaskId put : puts_) queues[queue_of(put)][ender_of(put)].push_back(put);
@@ -180,7 +180,7 @@ class Wirer {
     wiring_.landed[to.index()].push_back(put);
   }
 
-  // The flag by which a rank learns that the put was taken; made when it is first asked for.
+  // The flag by which `rank` learns that the put has landed; created on first use.
   std::int32_t taken_of(TaskId put, RankId rank) {
     const auto known = taken_.find({put, rank});
     if (known != taken_.end()) return known->second;
@@ -194,9 +194,8 @@ class Wirer {
     return signal;
   }
 
-  // What comes behind a put on its own rank comes behind all of its queue so far. But for the end
-  // of an execution, which needs no more than that they are posted: what they were read from is
-  // not read again.
+  // A task behind a put on the same rank waits for all puts of that queue so far. An Exit only
+  // waits until they are posted: they are packed by then and do not read their sources again.
   void wire_drain(TaskId put, TaskId to) {
     if (plan_.tasks[to.index()].kind == TaskKind::Exit) return add_edge(put, to);
     for (const TaskId each : puts_) {
@@ -210,8 +209,8 @@ class Wirer {
     if (std::ranges::find(waits, signal) == waits.end()) waits.push_back(signal);
   }
 
-  // A rank's Exit waits for others when all the rest is over: a kernel that waits early takes a
-  // multiprocessor from one that needs all of them.
+  // An Exit waits for other ranks only after all other work of its rank: a kernel that waits early
+  // would occupy an SM that another kernel may need.
   void wire_exits() {
     std::map<QueueId, TaskId> lasts;
     for (std::size_t i = 0; i < plan_.tasks.size(); ++i) {
@@ -233,7 +232,7 @@ class Wirer {
       }
       const RankId from = ender_of(sync.from);
       const bool within = from == to;
-      // Every queue is behind its Entry.
+      // Every queue already starts behind its rank's Entry.
       if (within && is_entry(sync.from)) continue;
       if (gives_credit(sync.from)) {
         wire_credit(rank_of(plan_, sync.from), to);
@@ -256,8 +255,8 @@ class Wirer {
     }
   }
 
-  // A signal on every rank that waits; each `from` counts on all of them. Across nodes signals are
-  // not counted but set, so there is one for each `from` that is on another.
+  // One signal on every waiting rank counts all `from` tasks of its node. Signals across nodes are
+  // set, not counted, so each `from` task on another node has its own.
   void wire_barriers() {
     for (std::size_t i = 0; i < plan_.barriers.size(); ++i) {
       const Barrier& barrier = plan_.barriers[i];
@@ -279,7 +278,7 @@ class Wirer {
     }
   }
 
-  // The signals of the barrier on that rank.
+  // The barrier's signals on that rank.
   std::vector<std::int32_t> wire_arrivals(std::int32_t barrier, const std::vector<TaskId>& from,
                                           RankId rank) {
     std::vector<std::int32_t> signals;
@@ -333,10 +332,10 @@ class Wirer {
     }
   }
 
-  // An epoch's signal says that the puts of its queue to other ranks have arrived too, but not that
-  // they have landed: what counts on that waits for those landings besides.
+  // A one_quiet signal states that its queue's puts to other ranks have arrived, but not that they
+  // have landed. Tasks that rely on the data also wait for those landings.
   void cover_epochs() {
-    std::map<QueueId, std::set<RankId>> queues;  // with signals of epochs: where they put
+    std::map<QueueId, std::set<RankId>> queues;  // with one_quiet signals: their receivers
     for (const Sync& sync : plan_.syncs) {
       if (sync.fence == Fence::OneQuiet && puts(sync.from)) queues[queue_of(sync.from)];
     }
@@ -353,7 +352,7 @@ class Wirer {
     }
   }
 
-  // All that touches what the put brings comes before it, or behind its landing.
+  // Every task that accesses the put's destination runs before the put or behind its landing.
   void cover(TaskId put, const WiredOrder& order) {
     const std::vector<bool> behind = order.behind_landing(put);
     const std::vector<bool> before = order.before(put);
@@ -372,20 +371,20 @@ class Wirer {
     });
   }
 
-  // Landings stand before everything but the Entry.
+  // Landings precede everything but the Entry.
   [[nodiscard]] bool is_placed(TaskId task, const std::vector<bool>& placed,
                                std::size_t rank) const {
     return placed[task.index()] || rank_of(plan_, task).index() != rank;
   }
 
-  // Queues of the host come first, since Entries begin everything, and queues of copy engines
-  // before those of kernels, which wait inside for what they copy.
+  // Queues of the host come first, because Entries begin an execution. Queues of copy engines come
+  // before those of kernels, which wait inside for these copies.
   [[nodiscard]] static int turn_of(QueueKind kind) {
     if (kind == QueueKind::Host) return 0;
     return kind == QueueKind::Ce ? 1 : 2;
   }
 
-  // A queue's tasks in their order, each once everything it is `after` stands before it.
+  // Keeps each queue's order; a task comes once everything in its `after` has come.
   void put_in_order(std::size_t rank, const std::vector<TaskId>& own) {
     using Place = std::pair<int, QueueId>;
     std::map<Place, std::vector<TaskId>> queues;
@@ -418,11 +417,11 @@ class Wirer {
   std::int64_t chunk_bytes_;
   Between between_;
   Nodes nodes_;
-  std::vector<TaskId> puts_;  // that land
+  std::vector<TaskId> puts_;  // puts with landings
   Wiring wiring_;
   std::vector<TaskId> entries_;  // by rank, like the next two
   std::vector<TaskId> exits_;
-  std::vector<bool> is_left_alone_;  // no other rank reads or writes its homes
+  std::vector<bool> is_left_alone_;  // no other rank reads or writes this rank's homes
   std::set<std::pair<RankId, RankId>> credits_;
   std::set<std::pair<RankId, RankId>> rings_;
   std::map<std::pair<TaskId, RankId>, std::int32_t> taken_;

@@ -5,15 +5,15 @@
 
 namespace harpe::transport {
 
-// What a rank's proxy did towards one other rank.
+// The work of a rank's proxy towards one other rank.
 struct Counters {
   std::int64_t puts = 0;
   std::int64_t bytes = 0;
   std::int64_t signals = 0;
-  std::int64_t nic_fences = 0;  // writes that asked the provider to order them
-  std::int64_t quiets = 0;      // ordering points at which the proxy waited, or would have
-  std::int64_t stalled_ns = 0;  // how long it did
-  std::int64_t full = 0;        // the provider took no more for the moment
+  std::int64_t nic_fences = 0;  // writes with a fence of the provider
+  std::int64_t quiets = 0;      // ordering points at which the proxy waited, or would have waited
+  std::int64_t stalled_ns = 0;  // duration of these waits
+  std::int64_t full = 0;        // how often the provider had no room
   friend bool operator==(const Counters&, const Counters&) = default;
 
   Counters& operator+=(const Counters& other) {
@@ -28,7 +28,7 @@ struct Counters {
   }
 };
 
-// One of them while the proxy counts: one writer, readers at any time.
+// One counter while the proxy counts: one writer, any number of readers.
 class Count {
  public:
   void add(std::int64_t amount) {

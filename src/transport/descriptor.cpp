@@ -40,7 +40,7 @@ std::optional<Malformed> outside(const std::string& what, const Place& place, st
                      std::to_string(sizes.size())};
   }
   const std::int64_t size = sizes[region];
-  // No sum that could overflow: offsets come from outside.
+  // No sum, which could overflow: offsets are untrusted.
   if (bytes < 0 || place.offset < 0 || bytes > size || place.offset > size - bytes) {
     return Malformed{what + " of " + std::to_string(bytes) + " bytes at " + at_place(place) +
                      ", which has " + std::to_string(size)};
@@ -55,7 +55,7 @@ std::optional<Malformed> outside_word(const Place& word, std::span<const std::in
   return std::nullopt;
 }
 
-// What the operation does not use is zero, so that equal commands are equal bytes.
+// Fields that the operation does not use must be zero, so that equal commands have equal bytes.
 std::optional<Malformed> unused(const Command& command) {
   const bool is_clean =
       (has_put(command.operation) ||
@@ -131,8 +131,8 @@ Result<Command, Malformed> decode(const Words& words, Reach reach) {
   return command;
 }
 
-// Of 8 bytes, from the lowest bit: value 32, index of the word 24, region 7, mode 1. Of 4: index
-// 26, region 6, and the value is an addition of 1.
+// 8 bytes, from the lowest bit: value 32, index of the word 24, region 7, mode 1. 4 bytes: index
+// 26, region 6; the value is an addition of 1.
 std::optional<std::uint64_t> encode_immediate(const SignalUpdate& update, int bytes) {
   const auto index = static_cast<std::uint64_t>(update.word.offset / 4);
   const auto region = static_cast<std::uint64_t>(update.word.region);

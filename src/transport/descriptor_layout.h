@@ -1,8 +1,8 @@
 #pragma once
 
-// Where the fields of a descriptor lie, and how its slot in a ring is published: what the proxy and
-// the kernels that write for it must agree on. Compiled by NVRTC too, for which
-// exec/cuda/device/types.h names the integers.
+// Positions of a descriptor's fields, and how its slot in a ring is published. Proxies and the
+// kernels that write descriptors share this header. Also compiled by NVRTC, for which
+// exec/cuda/device/types.h defines the integer types.
 #ifndef __CUDACC_RTC__
 #include <cstdint>
 #endif
@@ -29,14 +29,14 @@ inline constexpr int kValueAt = 32;
 
 // Word 1: regions of source, destination and word, then zeros.
 inline constexpr int kRegionBits = 16;
-// Further words: offsets, and the size. The rest is zero.
+// Further words: offsets, and the size. All others are zero.
 inline constexpr int kSourceWord = 2;
 inline constexpr int kDestinationWord = 3;
 inline constexpr int kSignalWord = 4;
 inline constexpr int kBytesWord = 5;
 
-// A slot holds a descriptor of lap n once the phase bit of its word 0, stored last, is that of the
-// lap: slots are zero at first, so the first lap writes 1.
+// A slot holds a descriptor of lap n once the phase bit of word 0, stored last, has the value of
+// that lap. Slots are zero at first, so the first lap writes 1.
 struct alignas(64) RingSlot {
   std::uint64_t words[kDescriptorWords];
 };

@@ -10,7 +10,7 @@ namespace {
 
 Deadline now() { return std::chrono::steady_clock::now(); }
 
-// Waits are for other ranks, over networks: a while of looking, then turns with others, then naps.
+// Waits are for other ranks over networks: first poll, then yield, then sleep.
 class Patience {
  public:
   void rest() {
@@ -80,7 +80,7 @@ Checked<Ok> Endpoint::join(std::span<const Region> regions, Exchange& exchange) 
     rings_.push_back(make_ring(at));
   }
   const Checked<Ok> connected = provider_->connect(contacts);
-  // Who is connected may be written to: nobody goes on before all are.
+  // Other ranks may write to a rank that has connected, so none continues before all have.
   HP_REQUIRE_OK(agree(exchange, connected.ok() ? std::nullopt : std::optional(connected.error())));
   sender_ = std::make_unique<Sender>(
       Sender::Options{.rank = options_.rank, .strategy = strategy_, .limit = options_.limit},
@@ -152,7 +152,7 @@ Outcome<Ok> Endpoint::wait_completed(int peer, Ticket ticket) {
   return wait_until(peer, "remote completion", [&] { return ring.completed() > ticket; });
 }
 
-// Needs no descriptor, so that signals which are held back stay so.
+// Pushes no descriptor, so that signals which are held back stay so.
 Outcome<Ok> Endpoint::flush(int peer) {
   const Ring& ring = *rings_[static_cast<std::size_t>(peer)];
   const Ticket end = ring.reserved();

@@ -13,7 +13,7 @@
 
 namespace harpe::transport {
 
-// Where data comes from, here, and goes to, on another rank.
+// The source of data here, and its destination on another rank.
 struct Transfer {
   Place source{};
   Place destination{};
@@ -32,47 +32,47 @@ struct EndpointOptions {
   int rank = 0;
   int ranks = 1;
   Policy policy = {};
-  bool may_hold = true;  // without a policy: signals may wait for the end of their epoch
-  std::size_t ring_capacity = 1024;  // descriptors under way to one rank
-  // Kernels of a GPU write the descriptors, and no thread: `Ring::bytes_for` for each rank.
+  bool may_hold = true;              // without a policy: signals may be held until their epoch ends
+  std::size_t ring_capacity = 1024;  // descriptors in flight to one rank
+  // If kernels of a GPU, and no threads, write descriptors: `Ring::bytes_for` bytes per rank.
   std::span<std::byte> ring_memory{};
   std::chrono::milliseconds limit{10'000};  // of each wait
 };
 
-// One rank's end: puts into the registered memory of others and signals about them, through one
-// ring per rank. Any thread may call; a proxy (proxy.h) must turn it, and go on until nobody puts
-// into this rank any more. The first error ends it, and everybody who waits learns of it.
+// One rank's end: puts into the registered memory of other ranks and raises signals there, through
+// one ring per rank. Any thread may call. A proxy (proxy.h) must turn it until no rank puts into
+// this rank any more. The first error ends it and all waits on it.
 class Endpoint {
  public:
-  // All ranks make theirs together. Errors: N002, N003, N010, N022.
+  // Collective. Errors: N002, N003, N010, N022.
   [[nodiscard]] static Checked<std::unique_ptr<Endpoint>> make(const EndpointOptions& options,
                                                                std::unique_ptr<Provider> provider,
                                                                std::span<const Region> regions,
                                                                Exchange& exchange);
 
-  // These return when the descriptor is in the ring. Errors: Expired where it stays full, Malformed
-  // where the command would leave registered memory.
+  // These return when the descriptor is in the ring. Errors: Expired if the ring stays full,
+  // Malformed if the command would leave registered memory.
   [[nodiscard]] Outcome<Ticket> put(int peer, const Transfer& transfer);
   [[nodiscard]] Outcome<Ticket> put_signal(int peer, const Transfer& transfer,
                                            const Signal& signal);
   [[nodiscard]] Outcome<Ticket> signal(int peer, const Signal& signal);
-  // What follows to this rank comes after what precedes. Nobody waits for it.
+  // Orders what follows to this rank after what precedes, without a wait.
   [[nodiscard]] Outcome<Ticket> fence(int peer);
 
-  // Whether that put and all earlier ones to the rank are placed there, as far as completions of
-  // the provider say so (Guarantees::remote_completion).
+  // Whether this put and all earlier ones to the rank are placed there, if the provider's
+  // completions state that (Guarantees::remote_completion).
   [[nodiscard]] bool is_placed(int peer, Ticket ticket) const {
     return rings_[static_cast<std::size_t>(peer)]->sent() > ticket;
   }
 
-  // Waits until the sources of everything so far may be written again.
+  // Waits until the sources of all commands so far may be overwritten.
   [[nodiscard]] Outcome<Ok> flush(int peer);
-  // Waits until everything so far is complete on the other rank, its signals too.
+  // Waits until all commands so far are complete on the other rank, signals included.
   [[nodiscard]] Outcome<Ok> quiet(int peer);
   [[nodiscard]] Outcome<Ok> quiet_all();
 
-  // Until this rank's own signal is at least `value`: acquire, so that what its signal covers may
-  // be read then. `from` is who is expected to raise it.
+  // Waits until this rank's own signal is at least `value`. Acquire: the data that the signal
+  // covers may be read afterwards. `from`: the rank that should raise it.
   [[nodiscard]] Outcome<Ok> wait(Place word, std::uint32_t value, int from);
   [[nodiscard]] std::uint32_t read(Place word) const;
 
@@ -81,9 +81,9 @@ class Endpoint {
   [[nodiscard]] Counters counters(int peer) const { return sender_->counters(peer); }
   [[nodiscard]] Counters counters() const;  // of all ranks
 
-  // The proxy's: whether anything happened.
+  // Called by the proxy; returns whether anything happened.
   bool turn();
-  // The error that ended it.
+  // The error that ended this endpoint.
   [[nodiscard]] std::optional<TransportError> error() const;
 
  private:

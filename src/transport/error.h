@@ -8,19 +8,19 @@
 
 namespace harpe::transport {
 
-// What the world, or another rank, did at run time. What cannot be set up is a Diag.
+// An error at run time, from outside or from another rank. Errors of setting up are Diags.
 enum class Failure : std::uint8_t {
-  Expired,    // a bounded wait
-  PeerLost,   // an operation that can no longer arrive
-  Malformed,  // a descriptor or message that would leave registered memory, or is none
+  Expired,    // a bounded wait expired
+  PeerLost,   // an operation can no longer arrive
+  Malformed,  // a descriptor or message is invalid or would leave registered memory
 };
 
 struct TransportError {
   Failure kind = Failure::Expired;
-  int rank = 0;          // that says so
-  int peer = 0;          // about whom
+  int rank = 0;          // the rank that reports it
+  int peer = 0;          // the rank that it is about
   std::string what{};    // "remote completion of 3 operations"
-  std::string reason{};  // Malformed: what is wrong with it
+  std::string reason{};  // Malformed: the problem
   std::chrono::milliseconds elapsed{0};
   friend bool operator==(const TransportError&, const TransportError&) = default;
 };

@@ -26,7 +26,7 @@ Checked<Ok> compare(Exchange& exchange, std::string_view hash) {
   return make_diag(DiagCode::N015, {{"rank", other - all.begin()}});
 }
 
-// The number of regions, their sizes, then the address: 8 bytes each, in this machine's order.
+// The number of regions, their sizes, then the address: 8 bytes each, in this machine's byte order.
 Blob print(const Contact& contact) {
   std::vector<std::int64_t> numbers = {static_cast<std::int64_t>(contact.sizes.size())};
   numbers.insert(numbers.end(), contact.sizes.begin(), contact.sizes.end());

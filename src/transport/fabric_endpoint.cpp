@@ -12,7 +12,7 @@ namespace harpe::transport {
 namespace {
 
 constexpr std::uint32_t kApi = FI_VERSION(1, 17);
-// A provider may keep the order of writes up to a size alone. No put is as large as this.
+// A provider may keep the order of writes only up to a size. No put is as large as this.
 constexpr std::size_t kAnySize = std::size_t{1} << 40;
 
 Info make_hints(const FabricOptions& options, bool order, bool fence) {
@@ -23,7 +23,7 @@ Info make_hints(const FabricOptions& options, bool order, bool fence) {
   hints->domain_attr->mr_mode =
       FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
   hints->domain_attr->threading = FI_THREAD_SAFE;
-  // Without it a completion says that the data has left.
+  // Without it a completion only means that the data has left.
   hints->tx_attr->op_flags = FI_DELIVERY_COMPLETE;
   if (order) {
     hints->tx_attr->msg_order = FI_ORDER_RMA_WAW;
@@ -67,7 +67,7 @@ Checked<Info> discover(const FabricOptions& options) {
                           address.empty() ? 0 : FI_SOURCE, hints.get(), &found);
     if (status != 0) continue;
     Info info(found);
-    // What was not asked for may be returned all the same, and then not be kept.
+    // A provider may return what was not requested, and then not keep it.
     if (!order) info->tx_attr->msg_order &= ~std::uint64_t{FI_ORDER_RMA_WAW | FI_ORDER_WAW};
     if (!fence) info->caps &= ~std::uint64_t{FI_FENCE};
     return info;
@@ -131,7 +131,7 @@ Checked<FabricMemory> register_memory(const FabricEndpoint& endpoint, std::span<
                                       bool is_remote) {
   const fi_domain_attr& domain = *endpoint.info->domain_attr;
   const std::string name = endpoint.info->fabric_attr->prov_name;
-  // A key that the provider does not choose is drawn, so that it cannot be guessed.
+  // If the provider does not choose the key, it is random, so that it cannot be guessed.
   std::uint64_t key = 0;
   const Nonce drawn = draw_nonce();
   std::memcpy(&key, drawn.data(), sizeof(key));

@@ -14,7 +14,7 @@
 
 namespace harpe::transport {
 
-// libfabric's objects, closed in the right order. Seen by fabric_*.cpp alone.
+// libfabric's objects, closed in the right order. Only included by fabric_*.cpp.
 struct CloseFid {
   template <class Object>
   void operator()(Object* object) const {
@@ -32,11 +32,11 @@ using Info = std::unique_ptr<fi_info, FreeInfo>;
 [[nodiscard]] Diag refuse_fabric(const std::string& provider, const std::string& call,
                                  std::int64_t status);
 
-// The best that the provider returns: order and fence, order, fence, neither.
+// The provider's best offer, tried in this order: order and fence, order, fence, neither.
 [[nodiscard]] Checked<Info> discover(const FabricOptions& options);
 [[nodiscard]] Guarantees guarantees_of(const fi_info& info);
 
-// An unconnected endpoint that reaches all peers, and what it stands on.
+// An unconnected endpoint that can reach all peers, and the objects that it depends on.
 struct FabricEndpoint {
   Info info;
   Fid<fid_fabric> fabric;
@@ -47,7 +47,7 @@ struct FabricEndpoint {
 };
 [[nodiscard]] Checked<FabricEndpoint> open_fabric(const FabricOptions& options);
 
-// Registered memory: what an operation here and one of a peer need to name it.
+// Registered memory, with what local and remote operations need to address it.
 struct FabricMemory {
   Fid<fid_mr> registration;
   std::uint64_t base = 0;  // added to the offsets of peers

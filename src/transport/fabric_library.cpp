@@ -8,14 +8,14 @@
 
 namespace {
 
-// Opened once, and never closed: its threads may still run when a process ends.
+// Opened once and never closed: its threads may still run when the process ends.
 struct FabricLibrary {
   decltype(&::fi_getinfo) getinfo = nullptr;
   decltype(&::fi_freeinfo) freeinfo = nullptr;
   decltype(&::fi_dupinfo) dupinfo = nullptr;
   decltype(&::fi_fabric) fabric = nullptr;
   decltype(&::fi_strerror) strerror = nullptr;
-  std::string reason;  // why it is not there
+  std::string reason;  // why it is missing
 
   FabricLibrary() {
     void* const file = ::dlopen("libfabric.so.1", RTLD_NOW | RTLD_LOCAL);

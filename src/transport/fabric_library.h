@@ -4,12 +4,12 @@
 
 namespace harpe::transport {
 
-// libfabric is opened when it is first needed, not linked: what it loads (drivers of networks that
-// are not there) waits a fifth of a second and takes over signals as soon as it is in a process.
-// The functions of <rdma/fabric.h> that are no tables of an object are forwarded
-// (fabric_library.cpp); none but the last of these may be called where there is no library.
+// libfabric is opened on first use and not linked: the drivers of absent networks that it loads
+// wait for a fifth of a second and install signal handlers as soon as they are in a process. The
+// functions of <rdma/fabric.h> that belong to no object's table are forwarded (fabric_library.cpp).
+// Without the library only the last of them may be called.
 [[nodiscard]] bool is_fabric_there();
-// Why it is not.
+// Why it is missing.
 [[nodiscard]] std::string why_no_fabric();
 
 }  // namespace harpe::transport

@@ -12,11 +12,11 @@
 namespace harpe::transport {
 namespace {
 
-constexpr std::size_t kOperations = 2048;  // under way at once
+constexpr std::size_t kOperations = 2048;  // in flight at once
 
 constexpr std::size_t kFixedNumbers = 3;  // of a contact, before those of its regions
 
-// An operation under way. libfabric may keep its own notes in the context, which comes first.
+// An operation in flight. libfabric may store its own data in the context, which must come first.
 struct Under {
   fi_context2 context{};
   Token token = 0;
@@ -59,7 +59,7 @@ class FabricProvider final : public Provider {
     std::vector<Remote> regions;
     Remote landing;
   };
-  // One write to one peer, as libfabric wants it.
+  // One write to one peer, with libfabric's arguments.
   struct Order {
     int peer = 0;
     void* source = nullptr;
@@ -86,11 +86,11 @@ class FabricProvider final : public Provider {
   std::vector<Peer> peers_;
   std::vector<Under> under_;
   std::vector<Under*> free_;
-  std::vector<std::uint32_t> staged_;  // values on their way, by index of the operation
+  std::vector<std::uint32_t> staged_;  // values in flight, by index of the operation
   // Closed before the endpoint that they may be bound to.
   std::vector<FabricMemory> memories_;
   FabricMemory staging_;
-  std::vector<std::uint32_t> landed_{0};  // where signals that only carry data land
+  std::vector<std::uint32_t> landed_{0};  // target of signals that only carry data
   FabricMemory landing_;
 };
 
@@ -213,7 +213,7 @@ Outcome<Posted> FabricProvider::post(const SignalWrite& signal) {
               .fence = signal.fence,
               .token = signal.token};
   if (signal.update.mode == SignalMode::Add) {
-    // Applied by the other rank's proxy. Travels with a signal that nobody reads: `shm`
+    // Applied by the other rank's proxy. Travels with a word that no rank reads, because `shm`
     // never completes a write of no bytes.
     order.data = encode_immediate(signal.update, given_.immediate_bytes);
     const Remote& landing = peers_[static_cast<std::size_t>(signal.peer)].landing;
@@ -243,7 +243,7 @@ Outcome<bool> FabricProvider::turn(std::vector<Token>& completed) {
 }
 
 Outcome<Ok> FabricProvider::finish(const fi_cq_data_entry& entry, std::vector<Token>& completed) {
-  // `sockets` marks completions of its own writes as carrying data too.
+  // `sockets` also marks completions of its own writes as carrying data.
   constexpr std::uint64_t kIncoming = FI_REMOTE_CQ_DATA | FI_REMOTE_WRITE;
   if ((entry.flags & kIncoming) == kIncoming) return apply(entry.data);
   auto* const under = static_cast<Under*>(entry.op_context);
@@ -253,8 +253,8 @@ Outcome<Ok> FabricProvider::finish(const fi_cq_data_entry& entry, std::vector<To
   return Ok{};
 }
 
-// Data of this put is placed, and with in-order writes all before it. Release: who waits for the
-// signal reads that data after it.
+// The data of this put is placed and, with in-order writes, all earlier data. Release: a thread
+// that acquires the signal may read that data.
 Outcome<Ok> FabricProvider::apply(std::uint64_t data) {
   const auto update = decode_immediate(data, given_.immediate_bytes, sizes_);
   if (!update.ok()) {
@@ -283,7 +283,7 @@ TransportError FabricProvider::read_error() {
   return error;
 }
 
-// Those whose order this project's tests have checked.
+// Providers whose order this project's tests have checked.
 constexpr std::array kTested = {"tcp;ofi_rxm", "sockets", "shm"};
 constexpr std::array kKnown = {"tcp;ofi_rxm", "sockets",       "shm", "net",
                                "udp;ofi_rxd", "verbs;ofi_rxm", "efa", "cxi"};

@@ -5,9 +5,9 @@
 namespace harpe::transport {
 namespace {
 
-constexpr std::uint32_t kMark = 0x4850524e;  // who else connects by mistake does not send it
+constexpr std::uint32_t kMark = 0x4850524e;  // a process that connects by mistake does not send it
 
-// How a guest introduces itself; how rank 0 answers, before and after the guest's proof.
+// How a guest introduces itself, and how rank 0 answers before and after the guest's proof.
 struct Hello {
   std::uint32_t mark = kMark;
   std::uint32_t version = kRendezvousVersion;
@@ -25,7 +25,7 @@ struct Answer {
   Proof proof{};
 };
 
-// Zeros prove nothing: who sends them knows that the other side is not of its run.
+// Zeros prove nothing: their sender has found that the other side is not of its run.
 constexpr Proof kNoProof{};
 
 template <class Value>
@@ -60,7 +60,7 @@ Diag misplaced(const Meeting& meeting, const std::string& who, const std::string
       {{"rank", meeting.rank}, {"address", meeting.address}, {"peer", who}, {"reason", reason}});
 }
 
-// Why a rank has no place here.
+// Why a rank has no valid place here.
 std::optional<std::string> judge_place(const Hello& hello, const Meeting& meeting,
                                        const std::function<bool(int)>& is_here) {
   if (hello.ranks != meeting.ranks) {
@@ -92,14 +92,14 @@ Greeted greet(Socket guest, const Meeting& meeting, const std::function<bool(int
   Answer answer{.ranks = meeting.ranks, .nonce = draw_nonce()};
   const auto turn_away = [&](Judgement judgement, Diag why) -> Greeted {
     answer.judgement = judgement;
-    // Whether it hears that or not, it is not of this run.
+    // Whether it receives the answer does not matter: it will not join.
     static_cast<void>(guest.send(bytes_of(answer), deadline));
     return Refused{.why = std::move(why), .is_of_this_run = judgement == Judgement::OtherPlace};
   };
   if (hello.version != kRendezvousVersion) {
     return turn_away(Judgement::OtherVersion, other_version(meeting, who, hello.version));
   }
-  // Only who knows the secret learns more than that.
+  // Only a process that knows the secret learns more than this.
   answer.proof = prove_as("harpe host", meeting.secret, hello, answer.nonce);
   Proof proof{};
   if (!guest.send(bytes_of(answer), deadline).ok() || !guest.receive(proof, deadline).ok()) {

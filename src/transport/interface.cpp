@@ -31,7 +31,7 @@ Checked<std::string> address_on(const std::string& interface) {
   const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> list(is_listed ? first : nullptr,
                                                           [](ifaddrs* all) { ::freeifaddrs(all); });
   std::set<std::string> others;
-  // The older family where there are both: every provider speaks it.
+  // Prefers IPv4, which every provider supports.
   for (const int family : {AF_INET, AF_INET6}) {
     for (const ifaddrs* each = list.get(); each != nullptr; each = each->ifa_next) {
       if (each->ifa_addr == nullptr || each->ifa_addr->sa_family != family) continue;

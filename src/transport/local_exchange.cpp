@@ -6,7 +6,7 @@
 namespace harpe::transport {
 namespace {
 
-// Where ranks meet, round after round: the last to come opens the next round.
+// Rendezvous of ranks, round after round: the last rank to arrive completes the round.
 class Table {
  public:
   Table(int ranks, std::chrono::milliseconds limit)
@@ -42,7 +42,7 @@ class Table {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<Blob> given_;     // guarded by mutex_, as are:
-  std::vector<Blob> complete_;  // of the round before
+  std::vector<Blob> complete_;  // of the previous round
   std::int64_t round_ = 0;
   int come_ = 0;
   bool is_over_ = false;

@@ -13,7 +13,7 @@ Diag lacking(Policy policy, const std::string& needed, const std::string& provid
                    {{"policy", print_policy(policy)}, {"needed", needed}, {"provider", provider}});
 }
 
-// The provider's own order, where it has one.
+// The provider's own ordering, if it has one.
 std::optional<Ordering> provided(const Guarantees& given) {
   if (given.in_order) return Ordering::InOrder;
   if (given.fence) return Ordering::NicFence;
@@ -35,12 +35,12 @@ Checked<Strategy> choose(Policy policy, const Guarantees& given, bool may_hold,
       return lacking(policy, "in-order writes, a fence or remote completion", provider);
     }
     if (!provided(given) && given.immediate && given.remote_completion && may_hold) {
-      // Weak signals travel with their puts; strong ones, which cover others too, share a quiet.
+      // Weak signals travel with their puts; strong ones, which cover more puts, share a quiet.
       return Strategy{
           .ordering = Ordering::Immediate, .hold = Hold::Epoch, .quiet_all_ranks = true};
     }
     HP_TRY(Strategy chosen, choose(resolve(given, may_hold), given, may_hold, provider));
-    // Nobody measures this one: it need not wait for ranks that a signal does not go to.
+    // Automatic choice: a quiet need not wait for ranks that the signal does not go to.
     if (chosen.ordering == Ordering::OperationQuiet) chosen.quiet_all_ranks = false;
     return chosen;
   }
@@ -55,7 +55,7 @@ Checked<Strategy> choose(Policy policy, const Guarantees& given, bool may_hold,
   if (policy == Fence::Immediate) {
     if (!given.immediate) return lacking(policy, "data that travels with a put", provider);
     strategy.ordering = Ordering::Immediate;
-    // A strong signal covers puts that it does not travel with.
+    // A strong signal also covers puts that it does not travel with.
     if (!given.in_order && !given.remote_completion) {
       return lacking(policy, "in-order writes or remote completion", provider);
     }

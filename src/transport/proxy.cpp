@@ -17,7 +17,7 @@ void Proxy::stop() {
 }
 
 void Proxy::run(const std::stop_token& stop, const std::vector<Endpoint*>& endpoints) {
-  // Naps are short ones: the kernel may prolong them by this many nanoseconds alone.
+  // Naps are short: limits the kernel's timer slack to this many nanoseconds.
   ::prctl(PR_SET_TIMERSLACK, 1'000UL, 0UL, 0UL, 0UL);
   constexpr int kLooks = 200;
   constexpr int kYields = 2'000;

@@ -9,20 +9,20 @@
 
 namespace harpe::transport {
 
-// Turns the endpoints of one rank, or of several of a process, until it is destroyed: takes their
-// descriptors, and makes progress for whoever puts into them.
+// Turns the endpoints of one or more ranks of a process until it is destroyed: takes their
+// descriptors, and makes progress for ranks that put into them.
 class Proxy {
  public:
-  // The endpoints outlive it.
+  // The endpoints must outlive it.
   explicit Proxy(std::vector<Endpoint*> endpoints);
 
-  // Turns them no more. What others put into them may then never arrive.
+  // Stops turning. Puts of other ranks into these endpoints may then never arrive.
   void stop();
 
  private:
   static void run(const std::stop_token& stop, const std::vector<Endpoint*>& endpoints);
 
-  std::jthread thread_;  // asks it to stop and joins it
+  std::jthread thread_;  // its destructor requests a stop and joins
 };
 
 }  // namespace harpe::transport

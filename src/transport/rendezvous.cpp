@@ -15,14 +15,14 @@ namespace {
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
-// A message holds so much less, of what a sealed one may be.
+// A sealed message's maximum, less the room for its head.
 constexpr std::size_t kMostBytes = (1 << 20) - 64;
-// Of one guest, who must not keep the others waiting.
+// For one guest, so that it cannot delay the others.
 constexpr milliseconds kHandshake{2000};
-// Who heard that a rank is gone or has stopped waits no longer than this for what others say.
+// Maximum wait for other ranks' reports after news that a rank has exited or stopped.
 constexpr milliseconds kAfterNews{1000};
-constexpr milliseconds kSoon{200};  // of what should take no time
-// How often others hear that a rank is alive.
+constexpr milliseconds kSoon{200};  // for what should take no time
+// Interval of signs of life.
 constexpr milliseconds kBeat{250};
 
 Deadline soon() { return Clock::now() + kSoon; }
@@ -31,7 +31,7 @@ enum class HeadKind : std::uint32_t { Blob, Gone, Stopped, Alive };
 
 }  // namespace
 
-// What a message begins with: it is a blob, or news of a rank, or says that its sender is alive.
+// The begin of a message: a blob, news of a rank, or a sign of life of its sender.
 struct Rendezvous::Head {
   HeadKind kind = HeadKind::Blob;
   std::int32_t rank = 0;
@@ -101,7 +101,7 @@ Checked<Ok> Rendezvous::admit(Socket guest, Deadline end) {
   }
   const Refused& refused = std::get<Refused>(greeted);
   if (refused.is_of_this_run) return refused.why;
-  // Of a scanner that keeps coming, the first few times are told.
+  // Warns only about the first few attempts of a persistent scanner.
   constexpr std::size_t kMostTold = 8;
   if (refused_.size() == kMostTold) return Ok{};
   refused_.push_back(refused.why);
@@ -157,7 +157,7 @@ Checked<std::vector<Blob>> Rendezvous::gather_as_guest(std::span<const std::byte
   const Deadline end = deadline();
   Other& host = others_.front();
   const auto sent = send_blob(host, own, end);
-  // What it said before it went says more.
+  // Messages that rank 0 sent before it exited are more informative.
   const Deadline received_by = sent.ok() ? end : soon();
   std::vector<Blob> all;
   for (int rank = 0; rank < meeting_.ranks; ++rank) {
@@ -172,7 +172,7 @@ std::vector<std::optional<Blob>> Rendezvous::gather_left(std::span<const std::by
                                                          milliseconds limit, milliseconds silence) {
   HP_CHECK(own.size() < kMostBytes, "what ranks exchange here is small");
   const Deadline end = Clock::now() + limit;
-  // Who asks rank 0 gives it time to ask all the others first.
+  // Gives rank 0 time to gather the others' blobs first.
   constexpr milliseconds kAnswer{500};
   return meeting_.rank == 0 ? gather_left_as_host(own, end, silence)
                             : gather_left_as_guest(own, end + kAnswer, silence);
@@ -187,7 +187,7 @@ std::vector<std::optional<Blob>> Rendezvous::gather_left_as_host(std::span<const
   for (Other& other : others_) {
     if (!all[static_cast<std::size_t>(other.rank)]) continue;
     for (const std::optional<Blob>& blob : all) {
-      // A first byte tells a blob from none.
+      // A first byte distinguishes a blob from none.
       Blob framed(1 + (blob ? blob->size() : 0), std::byte{0});
       if (blob) {
         framed[0] = std::byte{1};
@@ -204,7 +204,7 @@ std::vector<std::optional<Blob>> Rendezvous::gather_left_as_guest(std::span<cons
                                                                   milliseconds silence) {
   std::vector<std::optional<Blob>> all(static_cast<std::size_t>(meeting_.ranks));
   Other& host = others_.front();
-  // One that has given its answers already, and is gone, may be read still.
+  // If rank 0 has sent its answers and exited, they can still be read.
   static_cast<void>(send_blob(host, own, std::min(end, soon())));
   for (std::optional<Blob>& each : all) {
     const auto framed = receive_blob(host, Until::All, end, silence);
@@ -358,7 +358,7 @@ void Rendezvous::tell_stopped() {
   tell({.rank = meeting_.rank});
 }
 
-// Rank 0 passes on what it hears.
+// Rank 0 forwards all news.
 void Rendezvous::keep(const RankNews& news) {
   if (!news_since_) news_since_ = Clock::now();
   if (news.is_gone && !lost_) lost_ = news.rank;
@@ -384,7 +384,7 @@ void Rendezvous::beat() {
   }
 }
 
-// `other` says nothing any more; the error as it is told.
+// Marks `other` as lost; returns the error for a report.
 std::string Rendezvous::lose(Other& other, const SocketError& error) {
   const bool is_news = !other.is_gone && error.is_gone;
   other.is_gone = other.is_gone || error.is_gone;

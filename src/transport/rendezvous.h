@@ -11,59 +11,61 @@
 
 namespace harpe::transport {
 
-// What ranks hear of each other beside their exchanges.
+// News of a rank outside exchanges.
 struct RankNews {
   int rank = 0;
-  bool is_gone = false;  // its process has ended; else it has stopped, and says why when asked
+  bool is_gone = false;  // its process has exited; else it has stopped and will report why
   friend bool operator==(const RankNews&, const RankNews&) = default;
 };
 
-// Ranks in processes of their own, on one machine or several, that exchange through rank 0. When a
-// process ends, rank 0 learns it from its connection at once, whatever others are at, and tells
-// them.
+// Ranks in processes of their own, on one host or several, that exchange through rank 0. When a
+// process ends, rank 0 detects it by the closed connection at once, at any time, and tells the
+// others.
 class Rendezvous final : public Exchange {
  public:
-  // Who comes and does not know the secret is refused, and rank 0 is warned (Meeting::warn) and
-  // waits on: strangers cannot end a run. One that knows it and is out of place ends the meeting.
-  // Errors: N010; N014; for who is refused N010 to N012; N013; X018 too many files are open.
+  // A process that does not know the secret is refused; rank 0 is warned (Meeting::warn) and keeps
+  // waiting, so strangers cannot end a run. A process that knows the secret but claims an invalid
+  // place ends the rendezvous. Errors: N010; N014; for a refused process N010 to N012; N013; X018
+  // too many open files.
   [[nodiscard]] static Checked<std::unique_ptr<Rendezvous>> meet(const Meeting& meeting);
 
   [[nodiscard]] int rank() const override { return meeting_.rank; }
   [[nodiscard]] int ranks() const override { return meeting_.ranks; }
   [[nodiscard]] Checked<std::vector<Blob>> all_gather(std::span<const std::byte> own) override;
-  // The same among those that are left: none of who is gone, or does not give anything within the
-  // limit, or is silent for longer than `silence`, as a process that hangs; where rank 0 is gone,
-  // of nobody else. Who does not call yet listens meanwhile, and is heard by that.
+  // The same among the remaining ranks. None for a rank that has exited, sends nothing within the
+  // limit, or is silent for longer than `silence` (it hangs). If rank 0 has exited, none for all
+  // other ranks. A rank that does not call this yet must call `listen`, which signals that it is
+  // alive.
   [[nodiscard]] std::vector<std::optional<Blob>> gather_left(std::span<const std::byte> own,
                                                              std::chrono::milliseconds limit,
                                                              std::chrono::milliseconds silence);
-  // Of each exchange from here on.
+  // For each later exchange.
   void set_limit(std::chrono::milliseconds limit) { meeting_.limit = limit; }
 
-  // Between exchanges: waits for news, which rank 0 passes on to all others, and lets the others
-  // hear that this rank is alive. None within the limit, or where nobody is left who may have some.
+  // Between exchanges: waits for news, which rank 0 forwards to all others, and signals that this
+  // rank is alive. None within the limit, or if no other rank is left.
   [[nodiscard]] std::optional<RankNews> listen(std::chrono::milliseconds limit);
-  // Others need not wait for this rank.
+  // Tells the others not to wait for this rank.
   void tell_stopped();
-  // The first that is gone, or did not answer in time.
+  // The first rank that has exited or did not answer in time.
   [[nodiscard]] std::optional<int> lost() const { return lost_; }
 
  private:
-  // Who is at the other end of a connection.
+  // The rank at the other end of a connection.
   struct Other {
     Sealed link;
     int rank = 0;
     bool is_gone = false;
-    std::optional<Blob> given;  // before it was asked for: no news come behind it
+    std::optional<Blob> given;  // received before it was requested; no news follow it
     std::chrono::steady_clock::time_point heard{};
   };
   struct Head;
   struct Message;
-  // How long an exchange goes on.
+  // When an exchange ends early.
   enum class Until : std::uint8_t { FirstGone, All };
   struct Received {
     std::vector<std::optional<Blob>> blobs;  // of ranks 1, 2, …
-    std::string failure;                     // why the first of those is none
+    std::string failure;                     // why the first missing blob is missing
   };
 
   explicit Rendezvous(Meeting meeting) : meeting_(std::move(meeting)) {}
@@ -86,18 +88,18 @@ class Rendezvous final : public Exchange {
                                                          std::span<const std::byte> blob,
                                                          Deadline deadline);
   [[nodiscard]] static Result<Message, SocketError> receive(Other& other, Deadline deadline);
-  // `silence`: none for an exchange in which others may be silent.
+  // `silence`: none for an exchange in which ranks may be silent.
   [[nodiscard]] Result<Blob, SocketError> receive_blob(
       Other& other, Until until, Deadline deadline,
       std::optional<std::chrono::milliseconds> silence = std::nullopt);
-  // A blob that has come; none where something else has.
+  // The next blob; none if the message is news.
   [[nodiscard]] Result<std::optional<Blob>, SocketError> receive_next(Other& other, Until until,
                                                                       Deadline deadline);
   [[nodiscard]] Received receive_from_all(
       Until until, Deadline end, std::optional<std::chrono::milliseconds> silence = std::nullopt);
   [[nodiscard]] static std::vector<Other*> wait_for(const std::vector<Other*>& from,
                                                     Deadline deadline);
-  // Of a connection where something has come; none where that is a blob.
+  // News from a connection with input; none for a blob or a sign of life.
   [[nodiscard]] static std::optional<RankNews> read_news(Other& other);
   void keep(const RankNews& news);
   void tell(const RankNews& news);

@@ -24,8 +24,8 @@ std::size_t Ring::bytes_for(std::size_t capacity) {
   return capacity * sizeof(Slot) + sizeof(Count);
 }
 
-// Who saw a later descriptor published may count on earlier ones, though others' slots in between
-// are still to come: so the last is looked for, not the first that is missing.
+// A thread that has seen a descriptor published expects it to be counted, though slots of other
+// writers before it may still be empty. So the last published slot counts, not the first empty one.
 Ticket Ring::reserved() const {
   if (own_ != nullptr) return reserved_.load(std::memory_order_acquire);
   const Ticket from = taken();
@@ -39,9 +39,9 @@ std::optional<Ticket> Ring::try_push(const Words& words) {
   HP_CHECK(own_ != nullptr, "kernels alone write to a ring of theirs");
   Ticket ticket = reserved_.load(std::memory_order_relaxed);
   do {
-    // Acquire: the reader has read the slot's last lap before it is written again. Signed, because
-    // others may have pushed, and the reader taken, since `ticket` was read; then the exchange
-    // fails.
+    // Acquire: the reader has read the slot's previous lap before it is overwritten. Signed,
+    // because since `ticket` was loaded others may have pushed and the reader taken slots; the
+    // exchange then fails.
     const auto used = static_cast<std::int64_t>(ticket - taken_->load(std::memory_order_acquire));
     if (used >= static_cast<std::int64_t>(capacity())) return std::nullopt;
   } while (!reserved_.compare_exchange_weak(ticket, ticket + 1, std::memory_order_relaxed));

@@ -11,39 +11,40 @@
 
 namespace harpe::transport {
 
-using Ticket = std::uint64_t;  // of one ring, from 0, in the order in which slots were taken
+using Ticket = std::uint64_t;  // within one ring, from 0, in the order of taken slots
 
-// Descriptors on their way to the proxy: many writers, one reader, no lock. A slot is published by
-// its word 0, stored last with release; its phase bit flips each lap, so that neither side needs
-// the other's position to know what is new. A writer takes a slot by compare-and-exchange only
-// where there is room, so that one that gives up has taken nothing.
+// Descriptors in flight to the proxy: many writers, one reader, lock-free. A slot is published by
+// its word 0, stored last with release. Its phase bit flips each lap, so neither side needs the
+// other's position to recognise new slots. A writer takes a slot by compare-and-exchange only if
+// there is room, so a writer that gives up has taken nothing.
 class Ring {
  public:
   // Requires: a power of two.
   explicit Ring(std::size_t capacity);
-  // In memory that kernels of a GPU reach, which alone write descriptors
-  // (exec/cuda/signals/device/enqueue.h): nobody pushes here. The slots, then how many were taken.
-  // Requires: `memory` of `bytes_for`, aligned to 64 bytes, that outlives the ring.
+  // In memory that a GPU's kernels access; only kernels write descriptors
+  // (exec/cuda/signals/device/enqueue.h), and `push` must not be called. Layout: the slots, then
+  // the count of taken ones. Requires: `memory` of `bytes_for`, aligned to 64 bytes, that outlives
+  // the ring.
   Ring(std::size_t capacity, std::span<std::byte> memory);
   [[nodiscard]] static std::size_t bytes_for(std::size_t capacity);
 
   // None while the ring is full.
   [[nodiscard]] std::optional<Ticket> try_push(const Words& words);
-  // Waits for room; none once the deadline has passed.
+  // Waits for room; none if the deadline passes.
   [[nodiscard]] std::optional<Ticket> push(const Words& words, Deadline deadline);
 
-  // The reader's: the next descriptor, whose slot is free again, or none.
+  // For the reader: the next descriptor, whose slot becomes free, or none.
   [[nodiscard]] std::optional<Words> pop();
 
-  // Everything below is complete on the other rank. Stored with release by the reader.
+  // All lower tickets are complete on the other rank. The reader stores it with release.
   [[nodiscard]] Ticket completed() const { return completed_.load(std::memory_order_acquire); }
   void set_completed(Ticket below) { completed_.store(below, std::memory_order_release); }
-  // The sources of everything below may be written again.
+  // The sources of all lower tickets may be overwritten.
   [[nodiscard]] Ticket sent() const { return sent_.load(std::memory_order_acquire); }
   void set_sent(Ticket below) { sent_.store(below, std::memory_order_release); }
   [[nodiscard]] Ticket taken() const { return taken_->load(std::memory_order_acquire); }
-  // Slots that writers have taken; their descriptors are there, or on their way. Of kernels: those
-  // up to the last descriptor that is there.
+  // The end of the slots that writers have taken; their descriptors may still be in flight. For
+  // kernels: the end of the published descriptors.
   [[nodiscard]] Ticket reserved() const;
   [[nodiscard]] std::size_t capacity() const { return mask_ + 1; }
 
@@ -65,7 +66,7 @@ class Ring {
   }
 
   std::size_t mask_;
-  std::unique_ptr<Slot[]> own_;  // none where kernels write
+  std::unique_ptr<Slot[]> own_;  // null if kernels write
   Slot* slots_;
   Count own_taken_;
   std::atomic<Ticket>* taken_ = &own_taken_.tickets;

@@ -5,8 +5,8 @@ namespace {
 
 constexpr std::uint64_t kMostSealedBytes = 1 << 20;
 
-// What a proof covers besides the bytes: a message of one side cannot pass for one of the other's,
-// nor for an earlier or later one.
+// What a proof covers besides the bytes, so that a message can pass neither for one of the other
+// side nor for an earlier or later one.
 struct Envelope {
   std::uint64_t from_host = 0;
   std::uint64_t number = 0;
@@ -24,7 +24,7 @@ Result<Ok, SocketError> Sealed::send(std::span<const std::byte> bytes, Deadline 
   HP_CHECK(bytes.size() <= kMostSealedBytes, "what ranks exchange here is small");
   const Envelope envelope{.from_host = is_host_ ? 1U : 0U, .number = sent_++, .size = bytes.size()};
   const Proof proof = prove(key_, {bytes_of(envelope), bytes});
-  // At once: of what is sent in parts a side that ends right behind may take the last back.
+  // In one send: if a side closes right after sending in parts, the last part may be lost.
   const auto size = bytes_of(envelope.size);
   Blob message(size.begin(), size.end());
   message.insert(message.end(), bytes.begin(), bytes.end());

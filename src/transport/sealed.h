@@ -6,8 +6,8 @@
 
 namespace harpe::transport {
 
-// A connection between two that know a key of their own: each message proves that it is the next
-// one of the other side. Nothing is hidden, and nothing can be changed.
+// A connection between two sides with a common key: each message proves that it is the other side's
+// next one. Messages are authenticated, not encrypted.
 class Sealed {
  public:
   Sealed(Socket socket, const Proof& key, bool is_host)

@@ -7,9 +7,9 @@
 namespace harpe::transport {
 namespace {
 
-constexpr int kBatch = 32;  // descriptors of one ring before the next is looked at
+constexpr int kBatch = 32;  // descriptors of one ring before the next ring is served
 
-// The parts of a descriptor that complete by themselves.
+// Parts of a descriptor that complete separately.
 constexpr std::uint8_t kPutPart = 1;
 constexpr std::uint8_t kSignalPart = 2;
 
@@ -114,7 +114,7 @@ void Sender::expand(int to, Ticket ticket, const Command& command) {
   }
   const bool is_fenced = target.fenced && !options_.strategy.in_order;
   const bool by_nic = options_.strategy.ordering == Ordering::NicFence;
-  // A signal may be held back while later puts are not: those need the NIC's fence still.
+  // A signal may be held back while later puts are not, so these puts still need the NIC's fence.
   if (!by_nic || has_put(command)) target.fenced = false;
   if (is_fenced && !by_nic) add_quiet(to, false);
   if (has_put(command)) expand_put(to, ticket, command, is_fenced && by_nic);
@@ -131,7 +131,7 @@ void Sender::expand_order(int to, Operation operation) {
     begin_epoch_end(to);
     return;
   }
-  // A fence cannot wait for the end of the epoch: what follows it would overtake the signals.
+  // A fence cannot wait for the epoch's end, because what follows it would overtake the signals.
   if (by_epoch) add_quiet(to, false);
   release(to);
   if (operation == Operation::Fence) target.fenced = true;
@@ -139,7 +139,7 @@ void Sender::expand_order(int to, Operation operation) {
 
 bool Sender::travels_with_put(const Command& command) const {
   const Strategy& strategy = options_.strategy;
-  // What a signal covers besides its put is waited for, and then it waits with others.
+  // A strong signal needs a wait for earlier puts, and is then held with others.
   const bool is_alone = command.strength == Strength::Weak || strategy.in_order;
   return command.operation == Operation::PutSignal && strategy.ordering == Ordering::Immediate &&
          (is_alone || strategy.hold == Hold::None) && provider_.carries(update_of(command));
@@ -155,13 +155,13 @@ void Sender::expand_put(int to, Ticket ticket, const Command& command, bool fenc
                 .token = token_of(to, ticket, kPutPart)};
   if (travels_with_put(command)) {
     action.put.immediate = update_of(command);
-    // It says that its own put is placed, and nothing of earlier ones.
+    // Immediate data only proves that its own put is placed, not earlier ones.
     if (command.strength == Strength::Strong && !options_.strategy.in_order) add_quiet(to, false);
   }
   actions_.push_back(action);
 }
 
-// Signals go once what they wait for has come.
+// Signals are sent once the puts that they cover are ordered.
 void Sender::end_batch(int to, Follows follows) {
   const Strategy& strategy = options_.strategy;
   peer(to).has_open_group = strategy.hold != Hold::None && follows == Follows::Group;
@@ -180,7 +180,7 @@ void Sender::begin_epoch_end(int cause) {
 }
 
 void Sender::hold_back(int to, const Held& signal) {
-  // Signals that go together and set the same word are one: the highest.
+  // Held signals that set the same word are merged: the highest value counts.
   for (Held& other : peer(to).held) {
     if (other.update.word != signal.update.word || other.update.mode != SignalMode::Set ||
         signal.update.mode != SignalMode::Set) {
@@ -193,7 +193,7 @@ void Sender::hold_back(int to, const Held& signal) {
   peer(to).held.push_back(signal);
 }
 
-// The held signals of one rank, behind what orders them.
+// Posts the held signals of one rank, behind what orders them.
 void Sender::release(int to) {
   Peer& target = peer(to);
   target.has_open_group = false;
@@ -203,7 +203,7 @@ void Sender::release(int to) {
                       (strategy.ordering == Ordering::Immediate && !strategy.in_order &&
                        strategy.hold == Hold::None);
   if (quiets) add_quiet(to, strategy.quiet_all_ranks);
-  // What is posted after a fenced write waits as well (fi_endpoint(3), FI_FENCE).
+  // Writes posted after a fenced write wait as well (fi_endpoint(3), FI_FENCE).
   bool fence = strategy.ordering == Ordering::NicFence;
   for (const Held& signal : target.held) add_signal(to, signal, std::exchange(fence, false));
   target.held.clear();
@@ -216,7 +216,7 @@ bool Sender::is_epoch_taken() {
   return true;
 }
 
-// One quiet for the signals of all ranks whose groups are whole.
+// One quiet for the signals of all ranks whose groups are complete.
 void Sender::end_epoch(int cause) {
   add_quiet(cause, true);
   for (int to = 0; to < static_cast<int>(peers_.size()); ++to) {
@@ -272,7 +272,7 @@ Outcome<bool> Sender::keep_waiting(const Action& action) {
   }
   const auto elapsed = std::chrono::duration_cast<std::chrono::milliseconds>(now - *waits_since_);
   if (elapsed < options_.limit) return true;
-  // Of a quiet of all, somebody who has not answered.
+  // In a quiet of all ranks, names the rank with most outstanding operations.
   int who = action.peer;
   for (int at = 0; action.quiet_all_ranks && at < static_cast<int>(peers_.size()); ++at) {
     if (peer(at).outstanding > peer(who).outstanding) who = at;

@@ -12,9 +12,9 @@
 
 namespace harpe::transport {
 
-// Does what one rank's descriptors say, under a strategy: takes them from the rings, posts puts and
-// signals, holds signals back, waits where the strategy waits. It never blocks: a step returns
-// while it waits, so that whoever turns several ranks turns them all.
+// Executes one rank's descriptors under a strategy: takes them from the rings, posts puts and
+// signals, holds signals back and waits. It never blocks: a step returns while it waits, so that
+// one thread can turn several ranks.
 class Sender {
  public:
   struct Options {
@@ -22,11 +22,12 @@ class Sender {
     Strategy strategy{};
     std::chrono::milliseconds limit{10'000};  // of each wait
   };
-  // `sizes`: of all ranks' regions. A ring per rank, its own included; they outlive the sender.
+  // `sizes`: of all ranks' regions. One ring per rank, its own included; they must outlive this.
   Sender(Options options, Provider& provider, std::vector<std::vector<std::int64_t>> sizes,
          std::vector<std::unique_ptr<Ring>>& rings);
 
-  // One round over completions and rings; whether anything happened. After an error it is over.
+  // One round over completions and rings; returns whether anything happened. Ends with the first
+  // error.
   [[nodiscard]] Outcome<bool> step();
 
   [[nodiscard]] Counters counters(int peer) const {
@@ -34,19 +35,19 @@ class Sender {
   }
 
  private:
-  // A signal, and the descriptor it is a part of.
+  // A signal and its descriptor.
   struct Held {
     SignalUpdate update{};
     Ticket ticket = 0;
   };
   struct Peer {
-    std::deque<std::uint8_t> parts;  // of each descriptor from `first` on, those not complete
+    std::deque<std::uint8_t> parts;  // of each incomplete descriptor from `first` on
     Ticket first = 0;
-    Ticket sent = 0;               // below it every put is complete
+    Ticket sent = 0;               // all puts below are complete
     std::int64_t outstanding = 0;  // posted and not complete
-    bool fenced = false;           // what comes next is ordered after all before
+    bool fenced = false;           // the next command is ordered after all earlier ones
     std::vector<Held> held;
-    bool has_open_group = false;  // of its held signals, more are to come
+    bool has_open_group = false;  // more signals of its held group will come
     LiveCounters counters;
   };
   struct Action {
@@ -77,7 +78,7 @@ class Sender {
   void add_quiet(int to, bool all);
   void add_signal(int to, const Held& signal, bool fence);
 
-  // Until one has to wait. True once none is left.
+  // Runs actions until one must wait. True if none is left.
   [[nodiscard]] Outcome<bool> run_actions();
   [[nodiscard]] Outcome<bool> run(const Action& action);
   [[nodiscard]] bool is_quiet_over(const Action& quiet) const;
@@ -90,12 +91,13 @@ class Sender {
   Provider& provider_;
   std::vector<std::vector<std::int64_t>> sizes_;
   std::vector<std::unique_ptr<Ring>>& rings_;
-  std::deque<Peer> peers_;  // never moved: counters are read meanwhile
+  std::deque<Peer> peers_;  // elements never move, because counters are read concurrently
   std::deque<Action> actions_;
-  std::vector<Token> completed_;  // of the turn at hand
+  std::vector<Token> completed_;  // in the current turn
   std::int64_t outstanding_ = 0;
   std::optional<Deadline> waits_since_;  // of the first action
-  // An epoch ends once everything that was in the rings when its end was seen has been taken.
+  // An epoch ends once all descriptors that were in the rings when its end was seen have been
+  // taken.
   bool is_epoch_ending_ = false;
   int epoch_cause_ = 0;
   std::vector<Ticket> epoch_marks_;

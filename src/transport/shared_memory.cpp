@@ -39,7 +39,7 @@ Checked<SharedMemory> SharedMemory::open(std::int64_t process, int file, std::in
   const std::string path = "/proc/" + std::to_string(process) + "/fd/" + std::to_string(file);
   const int opened = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
   if (opened < 0) return failed("open " + path, errno);
-  // Touching a mapping beyond its file's end would be a bus error.
+  // Accessing a mapping beyond its file's end would raise SIGBUS.
   struct stat facts{};
   if (::fstat(opened, &facts) != 0 || facts.st_size < bytes) {
     ::close(opened);
@@ -47,7 +47,7 @@ Checked<SharedMemory> SharedMemory::open(std::int64_t process, int file, std::in
                                       std::to_string(bytes));
   }
   HP_TRY(SharedMemory memory, map(opened, bytes));
-  // Mapped, it needs no file; the owner keeps its own, by which others find it.
+  // A mapping needs no file; the owner keeps its own open, by which others find it.
   ::close(std::exchange(memory.file_, -1));
   return memory;
 }

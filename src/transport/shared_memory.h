@@ -7,14 +7,14 @@
 
 namespace harpe::transport {
 
-// Memory without a name that processes of one machine can map: it is gone with the last of them,
+// Anonymous memory that processes of one machine can map. It is freed with the last of them,
 // however they end.
 class SharedMemory {
  public:
-  // Zeros. Errors: N002; X018 too many files are open.
+  // Zeroed. Errors: N002; X018 too many open files.
   [[nodiscard]] static Checked<SharedMemory> make(std::int64_t bytes);
-  // Of another process of this machine, by its id and the number of the file there. It keeps no
-  // file. Errors: N002, X018.
+  // Memory of another process of this machine, by its process id and file descriptor. The result
+  // keeps no descriptor open. Errors: N002, X018.
   [[nodiscard]] static Checked<SharedMemory> open(std::int64_t process, int file,
                                                   std::int64_t bytes);
   SharedMemory(SharedMemory&& other) noexcept;

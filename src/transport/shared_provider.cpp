@@ -15,11 +15,11 @@ namespace {
 
 constexpr const char* kName = "shared";
 
-// Who exposes, and where its regions are. One machine until it starts anew has one `boot`; numbers
-// of processes mean something within one namespace of them.
+// The exposing process and its pid namespace. `boot` identifies one boot of a machine; process ids
+// are only meaningful within one pid namespace.
 struct Self {
   std::array<char, 40> boot{};
-  std::int64_t processes = 0;  // the namespace
+  std::int64_t processes = 0;  // inode of the pid namespace
   std::int64_t process = 0;
   friend bool operator==(const Self&, const Self&) = default;
 };
@@ -67,7 +67,7 @@ class SharedProvider final : public Provider {
   }
   void update(int peer, const SignalUpdate& update) const;
 
-  // Stores of one thread are seen in their order where the last is a release.
+  // Stores of one thread are seen in order if the last one is a release.
   Guarantees given_{.in_order = true,
                     .immediate = true,
                     .immediate_bytes = 8,

@@ -22,7 +22,7 @@ SocketError failed(const std::string& call, int number) {
           .number = number};
 }
 
-// Where to bind or connect.
+// An address to bind or connect to.
 struct Place {
   int family = AF_UNSPEC;
   sockaddr_storage storage{};
@@ -44,7 +44,7 @@ Result<Place, SocketError> unix_place(const std::string& name) {
   if (is_abstract) address.sun_path[0] = '\0';
   Place place;
   place.family = AF_UNIX;
-  // An abstract name ends with the address, a path with a zero.
+  // The length of an abstract name ends it; a path ends with a zero.
   place.length =
       static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + name.size() + (is_abstract ? 0 : 1));
   std::memcpy(&place.storage, &address, sizeof(address));
@@ -76,7 +76,7 @@ Result<Place, SocketError> place_of(const std::string& address) {
   return network_place(address);
 }
 
-// Until one of the files may be read or written without waiting, as `events` of each say.
+// Waits until one of the files is ready for its `events`.
 Result<Ok, SocketError> poll_until(std::span<pollfd> files, Deadline deadline) {
   while (true) {
     const auto rest = std::chrono::duration_cast<std::chrono::milliseconds>(
@@ -96,7 +96,7 @@ Result<Ok, SocketError> ready(int file, short events, Deadline deadline) {
 
 const SocketError kGone{.reason = "the other end is gone", .is_gone = true};
 
-// accept tells errors of the connection that it would have given, and of the way there.
+// Whether accept failed because of the pending connection or its network, not of this socket.
 bool is_of_guest(int number) {
   constexpr std::array kNumbers = {ECONNABORTED, EPROTO,       ENETDOWN,   ENOPROTOOPT, EHOSTDOWN,
                                    ENONET,       EHOSTUNREACH, EOPNOTSUPP, ENETUNREACH, EPERM};

@@ -10,22 +10,22 @@
 
 namespace harpe {
 
-// What a socket could not do.
+// The error of a socket call.
 struct SocketError {
   std::string reason;    // "connect: Connection refused"
-  bool is_gone = false;  // the other end is no more
-  int number = 0;        // of the system's error; none where the time is over
+  bool is_gone = false;  // the other end has closed
+  int number = 0;        // the system's error number; 0 if the time is over
 };
 
-// One end of a connection between processes, or a place where others connect. An address is
-// `HOST:PORT`, or `unix:PATH`, or `unix:@NAME` for a name that needs no file; of one machine, or of
-// a network whose machines are trusted.
+// One end of a connection between processes, or a listening socket. An address is `HOST:PORT`,
+// `unix:PATH`, or `unix:@NAME` for a name without a file. For one machine, or a network of trusted
+// machines.
 class Socket {
  public:
-  // `interface`: reached through it alone; "" for any.
+  // `interface`: only reachable through it; "": any.
   [[nodiscard]] static Result<Socket, SocketError> listen(const std::string& address,
                                                           const std::string& interface = "");
-  // Tries until somebody listens there.
+  // Retries until a process listens there.
   [[nodiscard]] static Result<Socket, SocketError> connect(const std::string& address,
                                                            Deadline deadline,
                                                            const std::string& interface = "");
@@ -33,21 +33,21 @@ class Socket {
   Socket& operator=(Socket&& other) noexcept;
   ~Socket();
 
-  // One that left before it was accepted is passed over.
+  // Skips a connection that closed before it was accepted.
   [[nodiscard]] Result<Socket, SocketError> accept(Deadline deadline) const;
-  // Who is at the other end: "10.0.0.3:40112", or "this machine".
+  // The address of the other end: "10.0.0.3:40112", or "this machine".
   [[nodiscard]] std::string remote() const;
-  // All of the bytes.
+  // Sends or receives all of the bytes.
   [[nodiscard]] Result<Ok, SocketError> send(std::span<const std::byte> bytes,
                                              Deadline deadline) const;
   [[nodiscard]] Result<Ok, SocketError> receive(std::span<std::byte> bytes,
                                                 Deadline deadline) const;
 
-  // The other end is gone, whatever of it is left to receive.
+  // Whether the other end has closed, whatever is left to receive.
   [[nodiscard]] bool ended() const;
 
-  // Places in `sockets` of those where something has come or the other end is gone; waits until
-  // there are some, or none in time.
+  // Indices in `sockets` of those that have input or whose other end has closed. Waits until there
+  // are some; empty at the deadline.
   [[nodiscard]] static std::vector<std::size_t> wait_for_any(std::span<const Socket* const> sockets,
                                                              Deadline deadline);
 

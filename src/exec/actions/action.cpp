@@ -5,8 +5,8 @@
 namespace harpe::actions {
 namespace {
 
-// Lengths of the axes that `view` runs along; the others do not count for it, and neither does the
-// ragged one, whose rows are gone through one by one.
+// Lengths of the axes that `view` runs along; 1 for the others, and for the ragged axis, whose rows
+// are processed one by one.
 std::vector<std::int64_t> lengths_of(const Cell& cell, const View& view, bool by_slots) {
   std::vector<std::int64_t> lengths;
   lengths.reserve(cell.span.size());

@@ -15,19 +15,19 @@
 
 namespace harpe::actions {
 
-// What tasks are made of: every address, stride and type resolved, so that running one only
+// Tasks are resolved to actions, which hold every address, stride and type: running an action only
 // computes.
 
-// The rows of a cell along its ragged axis, which actions go through one by one; one turn without
-// such an axis. Operands in the action's order, the result first.
+// The rows of a cell along its ragged axis; actions process these one by one. A cell without such
+// an axis has one row. Operands in the action's order, the result first.
 template <std::size_t Operands>
 struct SlotRows {
   Used used;
   std::int64_t capacity = 1;
   std::array<std::int64_t, Operands> strides{};  // elements
-  std::int32_t* result = nullptr;                // takes over how many rows are used
+  std::int32_t* result = nullptr;                // receives the number of used rows
 
-  // Says how many rows there are, and notes it for the result.
+  // Returns the number of rows and stores the number of used rows for the result.
   [[nodiscard]] std::int64_t open() const {
     note_used(result, used);
     return used.of(capacity);
@@ -45,8 +45,8 @@ struct Assign {
   SlotRows<2> slots = {};
 };
 
-// to += from in the type of `to`, a partial state; a sum of two, whose rows may be ragged. Rows
-// walk (to, from).
+// to += from in the type of `to`, a partial state: a sum with two terms, whose rows may be ragged.
+// Rows walk (to, from).
 struct Add {
   View to;
   View from;
@@ -60,7 +60,7 @@ struct Fill {
   Rows rows;
 };
 
-// The most contributions that one action folds.
+// The maximum number of contributions that one action folds.
 constexpr std::size_t kFoldSources = 8;
 
 // to = the sum of the sources in their order, in `state`, rounded once to `to`'s type; `to` may be
@@ -68,7 +68,7 @@ constexpr std::size_t kFoldSources = 8;
 struct Sum {
   struct Source {
     View view;
-    std::optional<DType> wire;  // that it is rounded to first
+    std::optional<DType> wire;  // type it is rounded to first
   };
   View to;
   std::vector<Source> from;
@@ -76,8 +76,8 @@ struct Sum {
   Rows rows;
 };
 
-// (o, l) of `to` = those of the sources combined in their order, in `state`, rounded once; `to` may
-// be the first source. Operands of a loop: o and l of `to`, then of each source.
+// (o, l) of `to` = the sources' (o, l) combined in their order, in `state`, and rounded once; `to`
+// may be the first source. Operands of a loop: o and l of `to`, then of each source.
 struct Combine {
   struct Side {
     std::byte* o = nullptr;
@@ -85,7 +85,7 @@ struct Combine {
     DType o_dtype = DType::F32;
     DType l_dtype = DType::F32;
     std::array<std::int64_t, 2> row_strides{};  // elements
-    std::optional<DType> wire = std::nullopt;   // of a source: that it is rounded to first
+    std::optional<DType> wire = std::nullopt;   // of a source: type it is rounded to first
   };
   static constexpr std::size_t kOperands = 2 + 2 * kFoldSources;
 
@@ -97,15 +97,15 @@ struct Combine {
   std::vector<Loop<kOperands>> loops;
 };
 
-// Matrix products around which axes that are in no matrix run; operands a, b, c.
+// GEMMs, with loops over the axes that belong to no matrix; operands a, b, c.
 struct Multiply {
   GemmProblem first;
   std::vector<Loop<3>> loops;
   Used used = {};                  // rows of c
-  std::int32_t* result = nullptr;  // takes over how many are used
+  std::int32_t* result = nullptr;  // receives the number of used rows
 };
 
-// What masks on data may read, after the other operands of a loop: documents, length, pages.
+// Tables that masks on data may read, after the other operands of a loop: documents, length, pages.
 constexpr std::size_t kMaskTables = 3;
 
 // Attention of every batch entry and head; operands q, k, v, o, l.
@@ -114,8 +114,8 @@ struct Attend {
   std::vector<Loop<5 + kMaskTables>> loops;
 };
 
-// The gradients of every batch entry and head; operands q, k, v, do, lse, delta, dq, dk, dv. Turns
-// of a loop that reduces share dk and dv, never dq.
+// Backward of attention for every batch entry and head; operands q, k, v, do, lse, delta, dq, dk,
+// dv. Iterations of a reducing loop share dk and dv, never dq.
 struct Differentiate {
   AttentionBackwardProblem first;
   std::vector<Loop<9 + kMaskTables>> loops;
@@ -144,7 +144,7 @@ using Action =
     std::variant<Assign, Add, Sum, Fill, Combine, Multiply, Attend, Differentiate, RowDot,
                  AddRmsNorm, Apply, ChooseExperts, LimitChoices, GatherRows, CombineRows>;
 
-// Of a transfer of rows: how many there are, and how many there may be.
+// The rows of a transfer: how many are used, and the capacity.
 struct SlotShare {
   Used used;
   std::int64_t capacity = 0;
@@ -154,7 +154,7 @@ struct SlotShare {
 // A task, ready to run: its actions in order.
 struct TaskWork {
   std::vector<Action> actions;
-  std::vector<SlotShare> shares;  // of a transfer whose size depends on the routing
+  std::vector<SlotShare> shares;  // of transfers whose size depends on the routing
 };
 
 [[nodiscard]] Assign make_assign(const Cell& cell, const View& to, const View& from);

@@ -5,7 +5,7 @@
 namespace harpe::actions {
 namespace {
 
-// The fields of each action that hold addresses, as its type declares them.
+// Visits the address fields of each type of action.
 class AddressFields {
  public:
   using Visit = std::function<void(void* field, std::byte* value)>;

@@ -24,7 +24,7 @@ constexpr std::array kCallers = {
     Entry{Leaf::Copy, {.elementwise = true, .call = call_copy}},
 };
 
-// Of every leaf that kernels/pointwise.h computes.
+// For every leaf of kernels/pointwise.h.
 constexpr LeafCaller kPointwise{.elementwise = true, .call = call_pointwise};
 
 }  // namespace

@@ -14,14 +14,14 @@
 
 namespace harpe::actions {
 
-// A statement as its leaf's kernel sees it: participants are the operands, then the
-// targets, then what its masks read.
+// A statement from the view of its leaf's kernel. Participants are the operands, then the targets,
+// then the buffers that its masks read.
 struct LeafSite {
   const Nest& nest;
   const Stmt& stmt;
-  // Per participant and dimension of its buffer: the axes of the space it is made of, major first.
+  // Per participant and dimension of its buffer: the axes of the space that form it, major first.
   std::vector<std::vector<std::vector<std::size_t>>> dims;
-  std::vector<std::int64_t> lengths;  // per axis of the space: all of it
+  std::vector<std::int64_t> lengths;  // per axis of the space: its whole length
   std::vector<std::string> names;     // per axis of the space
   std::optional<ResolvedMask> mask;   // its axes are axes of the space
 
@@ -40,12 +40,12 @@ struct LeafSite {
 // One call of a leaf.
 struct LeafCall {
   const Cell& cell;
-  std::vector<bool> accumulate;  // per target: its part of the cell has had contributions
+  std::vector<bool> accumulate;  // per target: its part of the cell already has contributions
 };
 
 constexpr std::size_t kNoStatistics = static_cast<std::size_t>(-1);
 
-// How actions of a leaf are made. `elementwise`: opaque dimensions of its buffers correspond by
+// How a leaf's actions are made. `elementwise`: opaque dimensions of its buffers correspond by
 // position.
 struct LeafCaller {
   bool elementwise;
@@ -56,33 +56,33 @@ struct LeafCaller {
 
 // Errors: X002 operand types, X004 strides.
 [[nodiscard]] Checked<Action> call_matmul(const LeafSite& site, const LeafCall& call);
-// Errors: X002 operand types, X003 an axis cut that the leaf needs whole.
+// Errors: X002 operand types, X003 the leaf needs an axis whole that is cut.
 [[nodiscard]] Checked<Action> call_attention(const LeafSite& site, const LeafCall& call);
 [[nodiscard]] Checked<Action> call_attention_backward(const LeafSite& site, const LeafCall& call);
-// Errors: X002 operand types, X003 the summed axis cut, X011 more than one of them.
+// Errors: X002 operand types, X003 the summed axis is cut, X011 more than one summed axis.
 [[nodiscard]] Checked<Action> call_rowdot(const LeafSite& site, const LeafCall& call);
-// Errors: X002 operand types, X003 the axis of the norm cut.
+// Errors: X002 operand types, X003 the axis of the norm is cut.
 [[nodiscard]] Checked<Action> call_add_rms_norm(const LeafSite& site, const LeafCall& call);
-// Errors: X002 operand types, X003 experts, tokens or choices cut.
+// Errors: X002 operand types, X003 experts, tokens or choices are cut.
 [[nodiscard]] Checked<Action> call_limit_choices(const LeafSite& site, const LeafCall& call);
 [[nodiscard]] Checked<Action> call_topk(const LeafSite& site, const LeafCall& call);
 // Every leaf of kernels/pointwise.h. Errors: X002 operand types.
 [[nodiscard]] Checked<Action> call_pointwise(const LeafSite& site, const LeafCall& call);
 [[nodiscard]] Checked<Action> call_copy(const LeafSite& site, const LeafCall& call);
 
-// X002 unless operands have one type of which a kernel exists, and targets that of its states.
-// Operands from number `statistics` on are numbers per row: f32, or f64.
+// X002 unless all operands have one type that kernels exist for, and targets the type of its
+// states. Operands from number `statistics` on are one number per row: f32, or f64.
 [[nodiscard]] Checked<Ok> check_types(const LeafSite& site, const Cell& cell,
                                       std::size_t statistics = kNoStatistics);
-// X002 for a participant whose type does not fit; `wanted` says which do.
+// X002 if the participant's type does not fit; `wanted` names the types that do.
 [[nodiscard]] Checked<Ok> require_type(const LeafSite& site, const Cell& cell,
                                        std::size_t participant, bool fits, std::string_view wanted);
 [[nodiscard]] constexpr bool is_index(DType dtype) {
   return dtype == DType::I32 || dtype == DType::I64;
 }
-// How far a step along an axis of the space moves in a participant's part.
+// By how many bytes a step along an axis of the space moves in a participant's part.
 [[nodiscard]] std::int64_t byte_stride(const Cell& cell, std::size_t participant, std::size_t axis);
-// X003 unless all of the axis lies in the cell.
+// X003 unless the cell contains the whole axis.
 [[nodiscard]] Checked<Ok> check_whole(const LeafSite& site, const Cell& cell, std::size_t axis);
 
 }  // namespace harpe::actions

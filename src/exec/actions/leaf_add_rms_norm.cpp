@@ -16,7 +16,7 @@ enum NormParticipant : std::uint8_t {
   kNormParticipants
 };
 
-// The axes that rows are numbered by: all but the one of the norm.
+// The axes that number the rows: all but the axis of the norm.
 std::vector<std::size_t> norm_row_axes(const LeafSite& site, std::size_t along) {
   std::vector<std::size_t> axes = site.axes_of(kNormX);
   std::erase(axes, along);
@@ -35,7 +35,7 @@ Checked<Action> call_add_rms_norm(const LeafSite& site, const LeafCall& call) {
   const std::size_t along = of_weight.front();
   HP_REQUIRE_OK(check_whole(site, cell, along));
   const auto length = [&](std::size_t axis) { return cell.span[axis].size(); };
-  // The longest axis of rows runs inside the kernel, the others around it.
+  // The kernel runs over the longest axis of rows; loops run over the others.
   const std::vector<std::size_t> rows = norm_row_axes(site, along);
   const auto longest = std::ranges::max_element(rows, {}, length);
   const auto row_stride = [&](std::size_t i) {

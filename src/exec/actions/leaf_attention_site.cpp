@@ -23,9 +23,9 @@ bool has_pages(const LeafSite& site) {
   });
 }
 
-// Three dimensions are, of queries, one new position each, [batch, (KV heads, group), features]:
-// the heads of a group, which share keys, are the rows; and of keys, [positions, KV heads,
-// features], pages that all batch entries have.
+// Three dimensions are valid for queries with one new position each, [batch, (KV heads, group),
+// features], where the heads of a group, which share keys, are the rows; and for keys, [positions,
+// KV heads, features], in pages that all batch entries share.
 Checked<Ok> check_dims(const LeafSite& site, std::span<const std::size_t> matrices) {
   for (const std::size_t participant : matrices) {
     const Dims& dims = site.dims[participant];
@@ -54,7 +54,7 @@ Diag not_between(const LeafSite& site) {
   return make_diag(DiagCode::X006, {{"leaf", site.stmt.leaf}, {"nest", site.nest.name}});
 }
 
-// One table of masks, its batch entries those of q.
+// One table of masks, whose batch entries are those of q.
 Checked<IndexTable> table_of(const LeafSite& site, const Cell& cell, const AttentionSite& axes,
                              std::size_t participant, bool has_entries) {
   Dims dims = site.dims[participant];
@@ -99,7 +99,7 @@ Checked<Ok> read_tables(const LeafSite& site, const Cell& cell, AttentionSite& a
   return Ok{};
 }
 
-// What the cell's queries see of its keys.
+// The visibility of the cell's keys to its queries.
 Checked<Visibility> visible_in(const LeafSite& site, const Cell& cell, const AttentionSite& axes) {
   if (!site.mask) return Visibility();
   const bool fits = site.mask->query_axis == static_cast<int>(axes.query) &&

@@ -11,18 +11,18 @@
 
 namespace harpe::actions {
 
-// The operands that every leaf with scores begins with.
+// The first operands of every leaf with scores.
 constexpr std::size_t kQ = 0;
 constexpr std::size_t kK = 1;
 constexpr std::size_t kV = 2;
 
 constexpr std::size_t kNoTable = static_cast<std::size_t>(-1);
 
-// A cell of a leaf between queries and keys: which axes of the space play which part, and what is
-// visible. Tensors are [batch, positions, heads, features]: q is the first operand, k the second, v
-// the third. Where q has no positions, [batch, (KV heads, group), features], the group's heads play
-// the queries. Where k and v are pages that all batch entries have, they are [positions, heads,
-// features].
+// A cell of a leaf with queries and keys: the roles of the axes of the space, and what is visible.
+// Tensors are [batch, positions, heads, features]; q is the first operand, k the second, v the
+// third. If q has no positions, as in [batch, (KV heads, group), features], the group's heads take
+// the place of queries. If k and v are pages that all batch entries share, they are [positions,
+// heads, features].
 struct AttentionSite {
   std::size_t query = 0;
   std::size_t key = 0;
@@ -31,21 +31,20 @@ struct AttentionSite {
   double scale = 1;
   Visibility visible = {};  // of the cell's keys to its queries
   MaskTables tables = {};   // of the first batch entry
-  // Participants that the tables are of, in the order documents, length, pages.
+  // Participants that hold the tables, in the order documents, length, pages.
   std::array<std::size_t, kMaskTables> table_parts = {kNoTable, kNoTable, kNoTable};
 };
 
-// `matrices` are the participants that have four dimensions, q, k and v among them.
+// `matrices`: the participants with four dimensions, including q, k and v.
 // Errors: X003 features cut, X006 masks, X007 dimensions.
 [[nodiscard]] Checked<AttentionSite> attention_site(const LeafSite& site, const Cell& cell,
                                                     std::span<const std::size_t> matrices);
 
-// One head of a participant, positions or a group's heads along the rows, features along the
-// columns.
+// One head of a participant: positions or a group's heads are the rows, features the columns.
 [[nodiscard]] MatrixView matrix_of(const LeafSite& site, const Cell& cell, std::size_t participant);
 
-// Every axis of q that is in no matrix: batch entries and heads. Those that are not among the axes
-// of participant `result` have their contributions summed there. The tables of masks move along.
+// Loops over every axis of q that is in no matrix: batch entries and heads. Iterations of axes that
+// participant `result` lacks are summed there. The tables of masks advance with the loops.
 template <std::size_t kParticipants>
 [[nodiscard]] std::vector<Loop<kParticipants + kMaskTables>> loops_over_heads(
     const LeafSite& site, const Cell& cell, const AttentionSite& axes, std::size_t result) {

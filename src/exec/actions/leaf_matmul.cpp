@@ -13,9 +13,9 @@ constexpr std::size_t kMatmulC = 2;
 
 // c[M, N] += a[M, K] * b[K, N], or the transposed product where c's rows lie along M.
 struct Roles {
-  std::size_t left = kMatmulA;  // whose rows are c's rows
+  std::size_t left = kMatmulA;  // its rows are c's rows
   std::size_t right = kMatmulB;
-  std::optional<std::size_t> m;  // axes of the space; none: one row
+  std::optional<std::size_t> m;  // axes of the space; none: a single row
   std::optional<std::size_t> n;
   std::optional<std::size_t> k;
 };
@@ -62,7 +62,8 @@ class ProductBuilder {
     return std::ranges::find(axes, axis) != axes.end();
   }
 
-  // The longest axis that the two share and the third lacks; `unit` keeps those with stride 1 in c.
+  // The longest axis that the first two have and the third lacks; `unit`: only axes with stride 1
+  // in c.
   [[nodiscard]] std::optional<std::size_t> shared(std::size_t one, std::size_t other,
                                                   std::size_t third, bool unit) const {
     std::optional<std::size_t> best;
@@ -74,8 +75,8 @@ class ProductBuilder {
     return best;
   }
 
-  // c's innermost axis decides which operand's columns are c's columns. Where it belongs to neither
-  // (it is a batch axis), the product is one of column vectors.
+  // c's innermost axis decides which operand's columns are c's columns. If neither operand has it
+  // as a column (a batch axis), c is a column vector.
   void assign_roles() {
     roles_.k = shared(kMatmulA, kMatmulB, kMatmulC, false);
     roles_.n = shared(kMatmulB, kMatmulC, kMatmulA, true);
@@ -93,7 +94,7 @@ class ProductBuilder {
     roles_.m = shared(kMatmulA, kMatmulC, kMatmulB, false);
   }
 
-  // An operand as a matrix with a unit stride; the stride along an axis of one element is free.
+  // An operand as a matrix with a unit stride. The stride along an axis of length one is arbitrary.
   [[nodiscard]] Checked<MatrixView> matrix(std::size_t participant,
                                            std::optional<std::size_t> row_axis,
                                            std::optional<std::size_t> column_axis) const {
@@ -112,7 +113,7 @@ class ProductBuilder {
                                       {"buffer", site_.buffer_of(participant)}});
   }
 
-  // Of a ragged axis only the rows that are used are multiplied: it is c's rows, or nothing.
+  // Only used rows of a ragged axis are multiplied, so the axis must be c's rows.
   Checked<Ok> limit_rows(Multiply& products) const {
     const Cell& cell = call_.cell;
     if (!cell.slot_axis) return Ok{};
@@ -127,7 +128,7 @@ class ProductBuilder {
     return Ok{};
   }
 
-  // Everything that is not in the matrices; axes that only the operands have come last and reduce.
+  // Loops over all axes outside the matrices; axes that c lacks come last and reduce.
   [[nodiscard]] std::vector<Loop<3>> loops() const {
     std::vector<Loop<3>> result;
     for (const bool reduces : {false, true}) {

@@ -13,7 +13,7 @@ Checked<Action> call_pointwise(const LeafSite& site, const LeafCall& call) {
   const View absent{};
   const View& a = cell.views[0];
   const View& b = binary ? cell.views[1] : absent;
-  // The axis along which the kernel runs: the one of unit stride, else the longest.
+  // The axis that the kernel runs along: one of unit stride, else the longest.
   std::size_t inner = 0;
   for (std::size_t axis = 1; axis < cell.span.size(); ++axis) {
     const auto rank = [&](std::size_t i) {

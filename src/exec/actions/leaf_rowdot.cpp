@@ -21,7 +21,7 @@ Checked<Ok> check_floats(const LeafSite& site, const Cell& cell) {
   return Ok{};
 }
 
-// The one axis that the operands have and the target lacks.
+// The single axis that the operands have and the target lacks.
 Checked<std::size_t> summed_axis(const LeafSite& site) {
   std::vector<std::size_t> summed;
   const std::vector<std::size_t> kept = site.axes_of(kRowdotC);
@@ -57,7 +57,7 @@ Checked<Action> call_rowdot(const LeafSite& site, const LeafCall& call) {
              .b = {.data = views[kRowdotB].data, .stride = views[kRowdotB].strides[summed]},
              .c = views[kRowdotC].data,
              .c_dtype = views[kRowdotC].dtype};
-  // The longest axis runs inside the kernel, the others around it.
+  // The kernel runs over the longest axis; loops run over the others.
   const auto longest = std::ranges::max_element(kept, {}, length);
   for (auto axis = kept.begin(); axis != kept.end(); ++axis) {
     if (axis == longest) {

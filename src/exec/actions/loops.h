@@ -7,16 +7,16 @@
 
 namespace harpe::actions {
 
-// A loop around a kernel: how far each operand moves per turn, in bytes.
+// A loop around a kernel, with each operand's step per iteration in bytes.
 template <std::size_t Operands>
 struct Loop {
   std::int64_t length = 1;
   std::array<std::int64_t, Operands> bytes{};
-  bool reduces = false;  // its turns contribute to the same results
+  bool reduces = false;  // its iterations contribute to the same results
 };
 
-// Calls body(offsets, again) for every turn of the nest, outermost loop first. `again` is true when
-// an earlier turn contributed to the same results.
+// Calls body(offsets, again) for every iteration of the nest, outermost loop first. `again` is true
+// if an earlier iteration contributed to the same results.
 template <std::size_t Operands, class Body>
 void for_each_turn(std::span<const Loop<Operands>> loops, const Body& body,
                    std::array<std::int64_t, Operands> offsets = {}, bool again = false) {

@@ -10,7 +10,7 @@ namespace harpe::actions {
 
 namespace {
 
-// How many numbers allocations of a buffer have, by its name; none without a ragged axis.
+// Count of numbers per allocation, by buffer name; 0 without a ragged axis.
 using Counts = std::unordered_map<std::string_view, std::int64_t>;
 
 Counts count_all(const Plan& plan, const Blocks& blocks) {
@@ -21,7 +21,7 @@ Counts count_all(const Plan& plan, const Blocks& blocks) {
   return counts;
 }
 
-// Of the slots of an axis those that a route takes, where it takes all experts alike.
+// The share of an axis's slots that a route fills if it chooses all experts equally often.
 double share_taken(const Program& program, const std::string& owner, const std::string& slots) {
   const auto size = [&](const std::string& axis) {
     return static_cast<double>(size_of(*find_axis(program, axis)));

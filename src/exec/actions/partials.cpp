@@ -14,8 +14,8 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// Lengths of a dense tensor's axes in memory order, opaque dimensions included, and which axis of
-// the program each is (-1: opaque).
+// Lengths of a dense tensor's axes in memory order, opaque dimensions included, and each one's axis
+// of the program (-1: opaque).
 struct Shape {
   std::vector<int> axes;
   std::vector<std::int64_t> lengths;
@@ -35,7 +35,7 @@ Shape shape_along_axes(const Setting& setting, const BufferTable& table) {
   return shape;
 }
 
-// Where in `weights` the element `flat` of `values` has its logsumexp: the same place along every
+// Index in `weights` of the logsumexp of element `flat` of `values`: equal positions along every
 // axis they share.
 std::int64_t partner_of(const Shape& values, const Shape& weights, std::int64_t flat) {
   std::vector<std::int64_t> at(values.axes.size());
@@ -51,7 +51,7 @@ std::int64_t partner_of(const Shape& values, const Shape& weights, std::int64_t 
   return partner;
 }
 
-// log of the sum of e^x; -inf where there is nothing.
+// log of the sum of e^x; -inf without finite x.
 double combined_logarithm(const std::vector<HostTensor>& parts, std::int64_t at) {
   double largest = -kInfinity;
   for (const HostTensor& part : parts) largest = std::max(largest, load(part, at));
@@ -70,7 +70,7 @@ double combined(Monoid monoid, const std::vector<HostTensor>& parts, std::int64_
   return result;
 }
 
-// Normalised results, each weighed by its share of the whole sum of exponentials.
+// Normalised results, each weighted by its share of the whole sum of exponentials.
 double combined_result(const std::vector<HostTensor>& parts, std::int64_t at,
                        const std::vector<HostTensor>& weights, std::int64_t partner) {
   const double whole = combined_logarithm(weights, partner);

@@ -12,7 +12,7 @@
 namespace harpe::actions {
 namespace {
 
-// What a box of blocks covers of one axis: intervals that do not touch, ascending.
+// The part of one axis that a box of blocks covers: ascending intervals that do not touch.
 std::vector<Interval> runs_along(const Blocks& blocks, int axis, std::span<const Range> digits) {
   std::vector<Interval> intervals;
   for (const std::int64_t block : blocks_along(blocks, axis, digits)) {
@@ -33,7 +33,7 @@ std::vector<Interval> runs_along(const Blocks& blocks, int axis, std::span<const
 
 using Boxes = std::vector<std::vector<Interval>>;
 
-// Each box with each interval behind it.
+// Each box extended by each interval.
 Boxes multiply(const Boxes& boxes, const std::vector<Interval>& intervals) {
   Boxes longer;
   longer.reserve(boxes.size() * intervals.size());
@@ -46,7 +46,7 @@ Boxes multiply(const Boxes& boxes, const std::vector<Interval>& intervals) {
   return longer;
 }
 
-// A task's boxes of blocks as boxes of elements along the nest's axes, contiguous along each.
+// A task's boxes of blocks as boxes of elements along the nest's axes, contiguous along each axis.
 Boxes boxes_of(const Blocks& blocks, const Nest& nest, const Task& task) {
   Boxes result;
   for (const Box& box : task.iter) {
@@ -115,19 +115,19 @@ class ComputeBuilder {
   }
 
  private:
-  // Opaque dimensions are axes of their own, but for a leaf that matches them by position.
+  // Opaque dimensions are separate axes, except for a leaf that matches them by position.
   std::size_t axis_index(AxisKey key) {
     const auto found = std::ranges::find(keys_, key);
     if (found != keys_.end()) return static_cast<std::size_t>(found - keys_.begin());
     keys_.push_back(key);
-    const bool opaque = key < 0;  // its length is the buffer's to say
+    const bool opaque = key < 0;  // the buffer determines its length
     const auto axis = static_cast<std::size_t>(opaque ? 0 : key);
     site_.lengths.push_back(opaque ? 0 : setting_.blocks.axes()[axis].size);
     site_.names.push_back(opaque ? "features" : setting_.blocks.axes()[axis].name);
     return keys_.size() - 1;
   }
 
-  // The nest's axis that a buffer's axis runs along, its renames applied.
+  // The nest's axis that a buffer's axis runs along, after renames.
   [[nodiscard]] AxisKey renamed(const Access& access, AxisKey axis) const {
     const std::string& name = setting_.blocks.axes()[static_cast<std::size_t>(axis)].name;
     for (const Rename& rename : access.renames) {
@@ -174,7 +174,7 @@ class ComputeBuilder {
     site_.mask->key_axis = static_cast<int>(axis_index(site_.mask->key_axis));
   }
 
-  // The boxes with all of every axis that is none of the nest's.
+  // The boxes, extended by the whole of every axis that is not the nest's.
   [[nodiscard]] Boxes whole_boxes() const {
     Boxes boxes = given_.boxes;
     for (std::size_t i = site_.nest.over.size(); i < keys_.size(); ++i) {
@@ -183,8 +183,8 @@ class ComputeBuilder {
     return boxes;
   }
 
-  // Along the targets' axes every box is cut at every border there is, so that what two cells
-  // contribute to is the same or disjoint: only then is "the first contribution" well defined.
+  // Cuts all boxes along the targets' axes at every border, so that two cells contribute to the
+  // same target or to disjoint ones: only then is "the first contribution" well defined.
   void collect_cuts(const Boxes& boxes) {
     std::vector<std::set<std::int64_t>> points(keys_.size());
     for (const std::vector<Interval>& box : boxes) {
@@ -208,7 +208,8 @@ class ComputeBuilder {
   }
 
   // Ranks along a mesh axis that no digit is spread over compute the same, and replicas are equal
-  // bit for bit (D9). What one has at home another may have in a slot, where rectangles are others.
+  // bit for bit (D9). A replica may hold a block at home where another has it in a slot, cut
+  // differently.
   [[nodiscard]] bool is_replicated() const {
     std::set<std::string> used;
     if (const NestForm* const form = find_nest(setting_.plan.form, site_.nest.name)) {
@@ -223,7 +224,7 @@ class ComputeBuilder {
     });
   }
 
-  // The same calls of the leaf on every replica: one per block, wherever operands lie.
+  // Makes replicas call the leaf alike: once per block, wherever operands lie.
   void cut_at_blocks() {
     for (std::size_t axis = 0; axis < site_.nest.over.size(); ++axis) {
       const auto& starts = setting_.blocks.axes()[static_cast<std::size_t>(keys_[axis])].starts;
@@ -261,7 +262,7 @@ class ComputeBuilder {
     return Ok{};
   }
 
-  // What is written for the first time but sees nothing here: later tasks add to it.
+  // Fills targets that this task writes first but contributes nothing to: later tasks add to them.
   void add_identities() {
     for (const auto& [data, part] : untouched_) {
       if (written_.contains(data)) continue;
@@ -276,7 +277,7 @@ class ComputeBuilder {
   const StatementWork& given_;
   const LeafCaller& caller_;
   LeafSite site_;
-  std::vector<AxisKey> keys_;  // of the space: the nest's axes, then what else the buffers have
+  std::vector<AxisKey> keys_;  // of the space: the nest's axes, then other axes of the buffers
   std::vector<Participant> parts_;
   std::vector<std::vector<std::int64_t>> cuts_;
   std::optional<RaggedAxis> ragged_;

@@ -8,7 +8,7 @@
 namespace harpe::actions {
 namespace {
 
-// The buffers of one state, whose axes are matched by key: (o, l) of a logsumexp share all of l's.
+// The buffers of one state; their axes match by key: (o, l) of a logsumexp share all of l's.
 class StateSpace {
  public:
   explicit StateSpace(const Setting& setting) : setting_(setting) {}
@@ -31,7 +31,7 @@ class StateSpace {
   std::vector<AxisKey> keys_;
 };
 
-// Splits a cell along its row axes until its state has at most so many elements.
+// Splits a box along its row axes until each part has at most `most` elements.
 std::vector<std::vector<Interval>> split_rows(const std::vector<Interval>& box,
                                               const std::vector<std::size_t>& row_axes,
                                               std::int64_t most) {
@@ -56,12 +56,12 @@ std::vector<std::vector<Interval>> split_rows(const std::vector<Interval>& box,
 
 using Operand = StatementWork::Operand;
 
-// What is folded into what: the parts of one state after the other.
+// The targets and sources of a fold, the parts of one state adjacent.
 struct FoldWork {
   const Stmt& stmt;
   std::vector<Operand> writes;
   std::vector<Operand> reads;
-  std::vector<std::optional<DType>> wires;  // of reads: what it is rounded to before
+  std::vector<std::optional<DType>> wires;  // of reads: type it is rounded to first
 };
 
 // Builds the actions of one Fold, Finalise or ReduceScatter.
@@ -90,7 +90,7 @@ class FoldBuilder {
     for (const Operand& read : fold_.reads) parts.push_back(space.add(read));
     row_axes_ = parts[targets_ - 1].axes;
     const auto ragged = ragged_axis_of_space(setting_.plan, setting_.blocks, space.keys());
-    // What lies between actions is in scratch, a part of the rows at a time.
+    // Intermediate results between actions lie in scratch, for some of the rows at a time.
     const bool needs_scratch = ragged.has_value() || fold_.reads.size() > targets_ * kFoldSources;
     for (const Patch& patch : parts[0].patches) {
       std::vector<std::vector<Interval>> boxes = {patch.span};
@@ -125,8 +125,8 @@ class FoldBuilder {
     fold(cell, to, std::move(sources));
   }
 
-  // So many sources at a time; what the first of them make is in `to` or, where that rounds,
-  // beside.
+  // Folds kFoldSources sources at a time. Intermediate sums lie in `to`, or in scratch if `to` is
+  // rounded.
   void fold(const Cell& cell, const State& to, std::vector<Source> sources) {
     const bool rounds = to[0].mode == WriteMode::Set;
     State between;
@@ -152,12 +152,12 @@ class FoldBuilder {
     work_.actions.emplace_back(make_sum(cell, to[0], std::move(from), type_between(to)));
   }
 
-  // Rows that nothing uses are no numbers: they are gone through one by one.
+  // Unused rows hold no numbers, so rows are processed one by one.
   void add_ragged(const Cell& cell, const State& to, const std::vector<Source>& sources) {
     HP_CHECK(targets_ == 1, "no states of several numbers are ragged");
     const bool rounds = to[0].mode == WriteMode::Set && sources.size() > 1;
     State state = rounds ? make_wide(cell, to) : to;
-    // Scratch has as many rows as what it is made of.
+    // Scratch has as many rows as the first source.
     if (rounds) state[0].used = sources.front().state[0].used;
     if (to[0].mode != WriteMode::Add) assign(cell, state, narrowed(cell, sources.front()));
     for (std::size_t i = 1; i < sources.size(); ++i) {
@@ -187,7 +187,7 @@ class FoldBuilder {
             .wire = wire};
   }
 
-  // The rows of the longest of l's axes go to the kernel, the other axes are loops around it.
+  // The kernel runs over the longest of l's axes; loops run over the others.
   [[nodiscard]] Combine combination(const Cell& cell, const State& to,
                                     const std::vector<Source>& sources) const {
     Combine fold{
@@ -219,7 +219,7 @@ class FoldBuilder {
     return fold;
   }
 
-  // In which (o, l) or a sum is folded before it is rounded into `to`.
+  // The type in which (o, l) or a sum is folded before it is rounded into `to`.
   [[nodiscard]] static DType type_between(const State& to) {
     const bool is_wide = std::ranges::any_of(
         to, [](const View& view) { return state_dtype(view.dtype) == DType::F64; });
@@ -251,8 +251,8 @@ class FoldBuilder {
     return state;
   }
 
-  // Scratch is handed out anew for every cell: its actions are over before the next cell's begin.
-  // Where a piece is too small, actions already made keep it.
+  // All cells share scratch, because a cell's actions end before the next cell's begin. If a piece
+  // is too small, a larger one replaces it; earlier actions keep theirs.
   std::byte* reserve(std::int64_t bytes) {
     if (scratch_used_ == scratch_.size()) scratch_.emplace_back();
     Piece& piece = scratch_[scratch_used_++];
@@ -275,7 +275,7 @@ class FoldBuilder {
   std::size_t scratch_used_ = 0;
 };
 
-// A reduce-scatter rounds what comes from other ranks to its wire type.
+// A reduce-scatter rounds operands from other ranks to its wire type.
 std::optional<DType> wire_of(const Setting& setting, const Task& task, const Ref& ref) {
   const Alloc& alloc = setting.plan.allocs[ref.alloc.index()];
   const bool is_rounded = task.kind == TaskKind::Collective && task.wire != alloc.dtype &&

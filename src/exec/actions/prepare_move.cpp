@@ -10,7 +10,7 @@
 namespace harpe::actions {
 namespace {
 
-// The buffer as a participant of a space of its own axes.
+// A buffer as a participant of the space of its own axes.
 class BufferSpace {
  public:
   BufferSpace(const Setting& setting, const std::string& buffer) : name_(buffer) {
@@ -48,7 +48,7 @@ SlotShare share_of(const Cell& cell) {
   return share;
 }
 
-// Appends what brings `from` to the elements of `to`.
+// Appends the actions that copy or add `from` to the elements of `to`.
 void add_transfer(const BufferSpace& space, std::vector<Patch> to, std::vector<Patch> from,
                   bool adds, TaskWork& work) {
   const Participant parts[] = {space.with(std::move(to)), space.with(std::move(from))};

@@ -8,8 +8,8 @@
 namespace harpe::actions {
 namespace {
 
-// One operand or target of a routed leaf: where its pieces lie, and which of its axes are the
-// route's (major, minor: tokens and choices, or experts and slots); the others are features.
+// One operand or target of a routed leaf: its patches, and which of its axes belong to the route
+// (major, minor: tokens and choices, or experts and slots). Its other axes are features.
 struct Side {
   const BufferTable* table = nullptr;
   std::vector<AxisKey> keys;
@@ -34,7 +34,7 @@ std::int64_t bytes_along(const Patch& patch, std::size_t axis) {
   return patch.strides[axis] * size_in_bytes(patch.dtype);
 }
 
-// `position` of an axis in a patch, in bytes from its first element.
+// Byte offset in a patch of `position` along an axis.
 std::int64_t bytes_to(const Patch& patch, std::size_t axis, std::int64_t position) {
   return (position - patch.span[axis].begin) * bytes_along(patch, axis);
 }
@@ -93,7 +93,7 @@ class RouteBuilder {
     return out;
   }
 
-  // Rows are moved whole: slots and tokens hold all features, index and weights all choices.
+  // Rows move whole: slots and tokens must hold all features, index and weights all choices.
   [[nodiscard]] Checked<Ok> check_features() const {
     for (const Side* part : {&tokens_, &slots_, &index_, &weights_}) {
       for (const Side::Source& source : part->sources) {
@@ -118,7 +118,7 @@ class RouteBuilder {
     return Ok{};
   }
 
-  // One walk over a row serves all rows of a side: features lie alike wherever they come from.
+  // Features must have the same strides in all patches of a side: one walk serves all of its rows.
   [[nodiscard]] Checked<Ok> check_strides() const {
     for (const Side* const side : {&tokens_, &slots_}) {
       for (const Side::Source& source : side->sources) {
@@ -133,7 +133,7 @@ class RouteBuilder {
     return Ok{};
   }
 
-  // An expert may be chosen by every token of a slab.
+  // Every token of a slab may choose the same expert.
   [[nodiscard]] Checked<Ok> check_room(const Slab& slab) const {
     std::int64_t tokens = 0;
     std::int64_t slots = 0;
@@ -145,18 +145,18 @@ class RouteBuilder {
         {{"route", route_.name}, {"axis", route_.slots[1]}, {"slots", slots}, {"tokens", tokens}});
   }
 
-  // What one action covers: a transfer that is cut by a digit (`when`) serves the experts, slots or
-  // tokens with one value of it, so where there are such, each has an action of its own.
+  // The scope of one action. If a transfer is cut by a digit (`when`), it serves the experts, slots
+  // or tokens with one value of that digit, so each value has an action of its own.
   struct Group {
     Interval experts;
     std::optional<std::size_t> part;     // of the slab's slots; none: all
-    std::optional<std::int32_t> tokens;  // value of the digit that cuts by token; none: all
-    bool first = true;                   // of those with the same tokens
+    std::optional<std::int32_t> tokens;  // value of the digit that cuts tokens; none: all
+    bool first = true;                   // of the groups with the same tokens
   };
 
   [[nodiscard]] bool is_cut_by(const std::string& axis) const { return cutting_digit(axis) >= 0; }
 
-  // The digit of the axis that transfers read here are cut by, or -1 (one stage: one digit, F224).
+  // The digit of the axis that cuts transfers read here, or -1 (one stage cuts by one digit, F224).
   [[nodiscard]] int cutting_digit(const std::string& axis) const {
     for (const Side* const side : {&tokens_, &slots_, &index_, &weights_}) {
       for (const Side::Source& source : side->sources) {
@@ -214,7 +214,7 @@ class RouteBuilder {
     return value == source.when->value;
   }
 
-  // The source that holds `position` of an axis, for this group.
+  // The patch that holds `position` along the major axis for this group.
   [[nodiscard]] const Patch* patch_at(const Side& side, std::int64_t position, const Slab& slab,
                                       const Group& group) const {
     for (const Side::Source& source : side.sources) {
@@ -226,7 +226,8 @@ class RouteBuilder {
     return nullptr;
   }
 
-  // The group's tokens: all of the slab, or those with its value of the cutting digit.
+  // Whether the group covers the token: all of the slab, or those with its value of the cutting
+  // digit.
   [[nodiscard]] bool is_asked_for(std::int64_t token, const Group& group) const {
     return !group.tokens ||
            value_of(cutting_digit(route_.choices[0]), route_.choices[0], token) == *group.tokens;
@@ -252,7 +253,7 @@ class RouteBuilder {
     return Ok{};
   }
 
-  // The slots of the slab that this task has for the group, of each expert.
+  // Adds the slab's slots that this task holds for the group, per expert.
   bool add_slots(const Slab& slab, const Group& group, SlabWalk& walk) const {
     bool any = false;
     walk.slots.resize(static_cast<std::size_t>(group.experts.size()));
@@ -288,7 +289,7 @@ class RouteBuilder {
     return nullptr;
   }
 
-  // All tokens of the slab in order. False when none of them is this task's.
+  // Adds all tokens of the slab in order. False if this task holds none of them.
   Checked<bool> add_tokens(const Slab& slab, const Group& group, SlabWalk& walk) const {
     bool mine = false;
     for (const Interval& tokens : slab.tokens) {
@@ -315,7 +316,7 @@ class RouteBuilder {
     return mine;
   }
 
-  // Where the first patch of a token's data ends, or another begins.
+  // The first position behind `begin` where a patch of token data ends or begins.
   [[nodiscard]] std::int64_t end_of_run(std::int64_t begin, std::int64_t end) const {
     const auto cut_at = [&](std::int64_t border) {
       if (border > begin) end = std::min(end, border);
@@ -368,7 +369,7 @@ class RouteBuilder {
     return run;
   }
 
-  // The walk over one row, of the result and of what it is made of.
+  // The walk over one row of the result and of its source.
   [[nodiscard]] Rows features(const Side& to, const Side& from) const {
     std::vector<std::int64_t> lengths;
     std::vector<std::int64_t> strides[2];
@@ -379,7 +380,7 @@ class RouteBuilder {
       const auto same = std::ranges::find(from.keys, to.keys[axis]);
       HP_CHECK(same != from.keys.end(), "features of `" + from.table->name + "`");
       const auto at = static_cast<std::size_t>(same - from.keys.begin());
-      // Nothing to read where no expert of the task has a slot here.
+      // Without a source (no expert of the task has a slot here) nothing is read.
       strides[1].push_back(from.sources.empty() ? target.strides[axis]
                                                 : from.sources.front().patch.strides[at]);
     }

@@ -8,17 +8,17 @@
 #include "ir/dtype.h"
 #include "ir/visibility.h"
 
-// What leaves compute, as the kernels of every back end are asked for it: addresses, element
-// strides and types. Addresses are those of the memory of whoever computes.
+// What leaves compute, as arguments for the kernels of every back end: addresses, element strides
+// and types. Addresses are valid for the processor that computes.
 namespace harpe {
 
-// Who multiplies matrices on CPU ranks. Results of one are not those of the other, bit by bit.
+// Which code computes GEMMs on CPU ranks. The two give different bits.
 enum class Products : std::uint8_t {
-  Libraries,  // oneDNN or OpenBLAS where there is one that is fit, else own loops
+  Libraries,  // oneDNN or OpenBLAS where one is found and fits, else our own loops
   OwnLoops,
 };
 
-// A matrix in memory by its element strides, one of which is 1.
+// A matrix in memory, given by its element strides, one of which is 1.
 struct MatrixView {
   const void* data = nullptr;
   DType dtype = DType::F32;
@@ -40,9 +40,9 @@ struct GemmProblem {
   Products products = Products::Libraries;
 };
 
-// Integers of 32 bits, one after the other or apart.
+// 32-bit integers with a stride.
 struct IndexTable {
-  const void* data = nullptr;  // none: no mask reads it
+  const void* data = nullptr;  // null: no mask reads it
   std::int64_t stride = 1;
   [[nodiscard]] bool exists() const { return data != nullptr; }
   [[nodiscard]] std::int64_t at(std::int64_t i) const {
@@ -50,15 +50,15 @@ struct IndexTable {
   }
 };
 
-// What masks on data (ir/program.h) read, of one batch entry.
+// Tables that masks on data (ir/program.h) read, for one batch entry.
 struct MaskTables {
-  IndexTable documents;  // by position, of queries and of keys
+  IndexTable documents;  // by position, for queries and keys
   IndexTable length;     // one number
   IndexTable pages;
   std::int64_t page_count = 0;   // entries of `pages`, and pages of the storage
   std::int64_t page = 0;         // keys of a page
   std::int64_t first_query = 0;  // position of the first row of q
-  std::int64_t first_key = 0;    // place of the first row of k
+  std::int64_t first_key = 0;    // index of the first row of k
   [[nodiscard]] bool any() const { return documents.exists() || length.exists() || pages.exists(); }
 };
 
@@ -77,7 +77,7 @@ struct AttentionProblem {
   void* lse = nullptr;
   std::int64_t lse_stride = 1;
   double scale = 1.0;
-  bool carry = false;  // (o, lse) hold the state of other keys, to be combined with
+  bool carry = false;  // (o, lse) hold the state of other keys; combine with it
   Visibility visible;  // of rows of k to rows of q
   MaskTables tables = {};
   Products products = Products::Libraries;
@@ -94,12 +94,12 @@ struct RowValues {
 struct SumMatrix {
   void* data = nullptr;
   std::int64_t row_stride = 0;
-  bool carry = false;  // it holds other contributions, to be added to
+  bool carry = false;  // it holds other contributions; add to them
 };
 
-// The gradients of one head of attention: with p = e^(scale q k^T - lse) and s = p (do v^T -
-// delta), dq = scale s k, dk = scale s^T q, dv = p^T do. q[queries, head_dim], k[keys, head_dim],
-// v[keys, value_dim], d_o[queries, value_dim], lse and delta [queries], dq, dk, dv like q, k, v.
+// Backward of one head of attention: with p = e^(scale q k^T - lse) and s = p (do v^T - delta), dq
+// = scale s k, dk = scale s^T q, dv = p^T do. q[queries, head_dim], k[keys, head_dim], v[keys,
+// value_dim], d_o[queries, value_dim], lse and delta [queries], dq, dk, dv like q, k, v.
 struct AttentionBackwardProblem {
   std::int64_t queries = 0;
   std::int64_t keys = 0;
@@ -156,14 +156,14 @@ struct PointwiseProblem {
   std::int64_t to_stride = 1;
   Operand a;
   Operand b;
-  // Of RmsScale: a / sqrt(b / features + epsilon).
+  // For RmsScale: a / sqrt(b / features + epsilon).
   double features = 1;
   double epsilon = 0;
 };
 
-// Of every row: sum[i] = x[i] + residual[i], rounded to its type, and, of what is rounded,
-// y[i] = sum[i] / sqrt(mean of sum^2 + epsilon) * weight[i]. Computed in f32 (f64 where an operand
-// is). Strides in elements.
+// For every row: sum[i] = x[i] + residual[i], rounded to its type, and, from the rounded sum, y[i]
+// = sum[i] / sqrt(mean of sum^2 + epsilon) * weight[i]. Computed in f32 (f64 if an operand is f64).
+// Strides in elements.
 struct AddRmsNormProblem {
   struct Rows {
     const void* data = nullptr;

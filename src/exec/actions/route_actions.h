@@ -11,10 +11,10 @@
 namespace harpe::actions {
 
 // Actions whose addresses depend on a route's index (commir.md 8). A slab is the part of a ragged
-// axis that tokens of one source block fill: of every expert, slot number s of the slab belongs to
-// the s-th of these tokens, in order, that chose it.
+// axis that tokens of one source block fill: for every expert, slot s of the slab belongs to the
+// s-th of these tokens, in order, that chose this expert.
 
-// Some tokens of a slab, one after the other in memory. Strides in bytes.
+// Tokens of a slab that are adjacent in memory. Strides in bytes.
 struct TokenRun {
   std::int64_t tokens = 0;
   const std::byte* index = nullptr;
@@ -30,14 +30,14 @@ struct TokenRun {
   bool accumulate = false;  // the sums hold contributions already
 };
 
-// The slots of a slab, of one expert, that lie in one block.
+// The slots of a slab, for one expert, that lie in one block.
 struct SlotRun {
   std::int64_t before = 0;  // slots of the slab before these
   std::int64_t slots = 0;
   std::byte* data = nullptr;
   std::int64_t stride = 0;  // bytes
   DType dtype = DType::F32;
-  std::int32_t* used = nullptr;  // GatherRows: says how many it filled
+  std::int32_t* used = nullptr;  // GatherRows: receives the number of filled slots
 };
 
 struct SlabWalk {
@@ -45,7 +45,7 @@ struct SlabWalk {
   std::int64_t choices = 0;
   DType index_dtype = DType::I32;
   std::int64_t first_expert = 0;
-  std::vector<std::vector<SlotRun>> slots;  // per expert from the first on; empty: not asked for
+  std::vector<std::vector<SlotRun>> slots;  // per expert from the first on; empty: not needed
   std::int32_t* counts = nullptr;           // scratch: one per expert
 };
 
@@ -53,7 +53,7 @@ struct SlabWalk {
 struct GatherRows {
   SlabWalk walk;
   Rows features;      // of (slots, sources)
-  bool pads = false;  // slots that no choice takes hold zeros, and count as used
+  bool pads = false;  // slots that no choice fills are zeroed and count as used
 };
 
 // sums[token] += weight * slots[expert][slot] over the token's choices.
@@ -62,8 +62,8 @@ struct CombineRows {
   Rows features;  // of (sums, slots)
 };
 
-// kept[token] = wanted[first + token], but -1 where an expert has more than `capacity` choices
-// before it; strides in bytes.
+// kept[token] = wanted[first + token], or -1 if the expert already has `capacity` choices before
+// it; strides in bytes.
 struct LimitChoices {
   const std::byte* wanted = nullptr;  // of all tokens
   std::int64_t wanted_stride = 0;
@@ -81,7 +81,7 @@ struct LimitChoices {
   std::unique_ptr<std::int64_t[]> taken;  // scratch: per expert
 };
 
-// Per token the largest logits and their softmax; strides in bytes.
+// Per token: the largest logits and their softmax; strides in bytes.
 struct ChooseExperts {
   std::int64_t tokens = 0;
   std::int64_t experts = 0;

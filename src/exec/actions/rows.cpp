@@ -8,7 +8,7 @@
 namespace harpe::actions {
 namespace {
 
-// The axes that are longer than one, in descending stride of the first operand.
+// The axes with length other than one, by descending stride of the first operand.
 std::vector<std::size_t> walk_order(std::span<const std::int64_t> lengths,
                                     std::span<const std::vector<std::int64_t>> strides) {
   std::vector<std::size_t> order;
@@ -28,7 +28,7 @@ Rows::Rows(std::span<const std::int64_t> lengths,
     : strides_(strides.size()) {
   empty_ = std::ranges::any_of(lengths, [](std::int64_t length) { return length <= 0; });
   for (const std::size_t axis : walk_order(lengths, strides)) {
-    // The loop before continues into this one when a step of it is a whole turn of this one.
+    // The previous loop merges with this one if its step is a whole turn of this one.
     bool continues = !lengths_.empty();
     for (std::size_t i = 0; continues && i < strides.size(); ++i) {
       continues = strides_[i].back() == strides[i][axis] * lengths[axis];

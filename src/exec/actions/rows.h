@@ -10,24 +10,26 @@
 
 namespace harpe::actions {
 
-// `elements` of a type from where `data` begins.
+// The address `elements` elements behind `data`.
 template <class Byte>
 [[nodiscard]] Byte* element_at(Byte* data, std::int64_t elements, DType dtype) {
   return data + elements * size_in_bytes(dtype);
 }
 
-// A walk over equal boxes of several operands in memory, row by row. Loops of length one are gone
-// and neighbours that continue each other in every operand are one, so a row is as long as can be.
+// A walk over equal boxes of several operands in memory, row by row. Loops of length one are
+// dropped, and adjacent loops that are contiguous in every operand are merged, so rows are as long
+// as possible.
 class Rows {
  public:
-  // `strides[operand][axis]` in elements. The first operand's strides fix the order of the walk.
+  // `strides[operand][axis]` in elements. The first operand's strides determine the order of the
+  // walk.
   Rows(std::span<const std::int64_t> lengths, std::span<const std::vector<std::int64_t>> strides);
   Rows() = default;
 
-  // Elements of a row; every operand's are one after the other.
+  // Elements of a row; in every operand they are contiguous.
   [[nodiscard]] std::int64_t length() const { return length_; }
   [[nodiscard]] std::int64_t count() const;
-  // The loops around a row, outermost first, and how far an operand moves in each, in elements.
+  // The loops around a row, outermost first, and an operand's step in each, in elements.
   [[nodiscard]] const std::vector<std::int64_t>& loops() const { return lengths_; }
   [[nodiscard]] const std::vector<std::int64_t>& strides(std::size_t operand) const {
     return strides_[operand];

@@ -42,7 +42,7 @@ std::vector<std::size_t> all_axes(const Patch& patch) {
   return axes;
 }
 
-// One move for every rectangle of the home.
+// Adds one move for every rectangle of the home.
 void add_moves(const Setting& setting, AllocId home, const Patch& tensor, Direction direction,
                HomeMoves& moves) {
   const std::vector<Patch> patches = patches_of_home(setting, home);

@@ -10,19 +10,19 @@
 
 namespace harpe::actions {
 
-// One rank's home of a buffer, and how a whole tensor gets there or back.
+// One rank's home of a buffer, and the moves between it and a whole tensor.
 struct HomeMoves {
   RankId rank;
   std::int64_t part = 0;      // coordinate along the buffer's partial axes; 0 if it has none
-  bool is_copy = false;       // the home of a lower rank, of the same part, holds the same
+  bool is_copy = false;       // a lower rank's home of the same part holds the same
   std::int64_t elements = 0;  // of the home
   std::vector<Assign> assigns;
 };
 
 enum class Direction : std::uint8_t { ToHomes, ToTensor };
 
-// `whole` is a dense tensor of the buffer's type, in the order of its dimensions, where the homes'
-// moves reach it. In ascending rank.
+// `whole`: a dense tensor of the buffer's type, in the order of its dimensions, that the moves can
+// access. By ascending rank.
 [[nodiscard]] std::vector<HomeMoves> home_moves(const Setting& setting, const std::string& buffer,
                                                 std::byte* whole, Direction direction);
 

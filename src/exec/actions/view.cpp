@@ -30,7 +30,7 @@ std::vector<Patch> patches_at(const Setting& setting, const launch::LaidRef& ref
   return patches;
 }
 
-// The blocks of an axis that have elements of the interval, as boxes over the axis' digits.
+// The blocks of an axis that overlap the interval, as boxes over the axis's digits.
 std::vector<Box> blocks_within(const Blocks& blocks, int axis, const Interval& part) {
   const AxisTable& table = blocks.axes()[static_cast<std::size_t>(axis)];
   std::vector<Box> boxes;
@@ -49,7 +49,7 @@ std::vector<Box> blocks_within(const Blocks& blocks, int axis, const Interval& p
   return boxes;
 }
 
-// The blocks that a place has elements of.
+// The blocks that overlap the place.
 Ref ref_of(const Blocks& blocks, const BufferTable& table, const launch::Place& place,
            WriteMode mode) {
   Ref ref;
@@ -69,7 +69,7 @@ Ref ref_of(const Blocks& blocks, const BufferTable& table, const launch::Place& 
   return ref;
 }
 
-// What of it lies in the span; false: nothing.
+// Clips the patch to the span; false if nothing is left.
 bool clip(Patch& patch, const launch::Span& span) {
   std::int64_t offset = 0;
   for (std::size_t axis = 0; axis < span.size(); ++axis) {
@@ -120,7 +120,7 @@ View view_of(const Participant& participant, const std::vector<Interval>& box) {
   return view;
 }
 
-// The segments of every axis of the box, cut where a patch that meets the box begins or ends.
+// The segments of the box along every axis, cut where a patch that overlaps the box begins or ends.
 std::vector<std::vector<Interval>> segments(const std::vector<Interval>& box,
                                             std::span<const Participant> participants,
                                             std::span<const std::vector<std::int64_t>> cuts) {

@@ -18,7 +18,7 @@ Checked<Ok> check_size(const Plan& plan, std::int64_t ranks) {
   const std::int64_t page = sysconf(_SC_PAGESIZE);
   const std::int64_t available = sysconf(_SC_PHYS_PAGES) / (kMebibyte / page);
   const std::int64_t rank_bytes = arena_bytes(plan);
-  // In floating point: sizes in a plan file may be anything.
+  // In floating point, because sizes in a plan file may be arbitrary.
   const double needed =
       static_cast<double>(rank_bytes) / static_cast<double>(kMebibyte) * static_cast<double>(ranks);
   if (needed > static_cast<double>(available)) {

@@ -5,7 +5,7 @@
 
 namespace harpe::cpu {
 
-// Whether this host may have so many ranks of the plan. Errors: X005 memory; X010 tasks.
+// Checks that this host can hold `ranks_here` ranks of the plan. Errors: X005 memory; X010 tasks.
 [[nodiscard]] Checked<Ok> check_size(const Plan& plan, std::int64_t ranks_here);
 
 }  // namespace harpe::cpu

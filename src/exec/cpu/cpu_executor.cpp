@@ -29,10 +29,10 @@ using processes::Partition;
 using processes::ProcessGroup;
 using processes::ProcessReport;
 
-// A fold's state stays in cache between its sources.
+// A fold's state stays in cache from one source to the next.
 constexpr std::int64_t kScratchElements = std::int64_t{1} << 14;
 
-// The plan and its index algebra, at addresses that stay: everything prepared points into them.
+// The plan and its index algebra, at stable addresses: everything prepared points into them.
 struct Prepared {
   Plan plan;
   Blocks blocks;
@@ -58,7 +58,7 @@ struct Prepared {
 // Per launch.
 using Shares = std::vector<std::vector<actions::SlotShare>>;
 
-// What queues do. Of others' steps, and of what the network does, there is no work.
+// The work of queues; empty for steps of other processes and for what the network does.
 struct Work {
   LaunchSteps steps;
   StepWork actions;
@@ -91,8 +91,8 @@ class CpuExecutor final : public Executor {
     HP_CHECK(!broken_, "an executor is not run again after a fault");
     prepared_->windows.poison(plan());
     prepared_->windows.clear_numbers();
-    broken_ = true;  // until this run is over
-    // Nobody's memory is cleared while another writes to it.
+    broken_ = true;  // until this run has ended
+    // No process clears its memory while another writes to it.
     if (group_) HP_REQUIRE_OK(or_fault(group_->wait_for_all()));
     marking_.begin(options.iterations, options.trace);
     const cpu::RunOutcome outcome = run_queues(options);
@@ -122,7 +122,7 @@ class CpuExecutor final : public Executor {
  private:
   [[nodiscard]] const Plan& plan() const { return prepared_->plan; }
 
-  // Listens meanwhile for who is gone or has stopped.
+  // Meanwhile another thread watches for processes that have exited or stopped.
   [[nodiscard]] cpu::RunOutcome run_queues(const RunOptions& options) {
     std::optional<std::jthread> watch;
     if (group_) watch = group_->watch([this] { network_->give_up(); });
@@ -152,7 +152,7 @@ class CpuExecutor final : public Executor {
     return processes::merge(answers, own, prepared_->partition);
   }
 
-  // What process 0 needs to tell how the run went, and what came of it.
+  // Gives process 0 the times, the events and the outputs of the run.
   [[nodiscard]] Checked<Ok> gather(RunStats& stats, const RunOptions& options) {
     HP_TRY(stats.iterations, group_->longest_of(std::move(stats.iterations)));
     if (options.trace) {
@@ -186,7 +186,7 @@ class CpuExecutor final : public Executor {
     return events;
   }
 
-  // Rows that nobody chose are not sent.
+  // Rows that no token chose are not sent.
   static std::int64_t bytes_moved(const Task& task, const std::vector<actions::SlotShare>& shares) {
     double most = 0;
     double used = 0;
@@ -202,7 +202,7 @@ class CpuExecutor final : public Executor {
   std::unique_ptr<Prepared> prepared_;
   Shares shares_;
   CpuOptions options_;
-  std::optional<ProcessGroup> group_;      // where others have the other ranks
+  std::optional<ProcessGroup> group_;      // if other processes have the other ranks
   std::unique_ptr<cpu::Network> network_;  // likewise
   cpu::Marking marking_;
   bool broken_ = false;
@@ -218,7 +218,7 @@ Checked<Partition> partition_of(const Plan& plan, const std::optional<processes:
                    .ranks_each = each};
 }
 
-// With partial states as kernels leave them.
+// The plan with the partial states that kernels leave in 16 bits.
 Plan narrowed(Plan plan, const launch::LaunchPlan& launches) {
   for (const AllocId id : launches.partials16) {
     Alloc& alloc = plan.allocs[id.index()];
@@ -227,7 +227,7 @@ Plan narrowed(Plan plan, const launch::LaunchPlan& launches) {
   return plan;
 }
 
-// Memory and addresses.
+// Allocates memory and resolves addresses.
 Checked<std::unique_ptr<Prepared>> prepare(const Plan& plan, const LaunchSteps& steps,
                                            const Partition& partition, Products products,
                                            std::optional<ProcessGroup>& group) {
@@ -318,7 +318,7 @@ Checked<std::unique_ptr<cpu::Network>> open_network(const Prepared& prepared,
       group.exchange());
 }
 
-// Without launches those of CPU ranks.
+// If `given` is null, uses the launches of CPU ranks.
 Checked<std::unique_ptr<Executor>> make_executor(const Plan& plan, const launch::LaunchPlan* given,
                                                  const CpuOptions& options) {
   HP_TRY(const Partition partition, partition_of(plan, options.launch));

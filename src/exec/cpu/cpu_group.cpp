@@ -33,7 +33,7 @@ class CpuGroup final : public RankGroup {
   [[nodiscard]] std::optional<LaunchFailure> check() override { return state_->failure; }
 
   [[nodiscard]] Checked<Ok> reset() override {
-    // No rank takes a step now; none begins again before all are clear.
+    // No rank takes a step now, and none begins again before all are clear.
     HP_REQUIRE_OK(agree(exchange(), std::nullopt));
     for (CpuRankExecutable* const executable : state_->live) executable->clear();
     state_->board.clear();
@@ -77,7 +77,7 @@ class CpuGroup final : public RankGroup {
 
 namespace {
 
-// Every rank has as much as the one that wants most.
+// Every rank gets as much as the largest request.
 Checked<Ok> make_heap(GroupState& state) {
   transport::Exchange& exchange = *state.request.exchange;
   const std::int64_t own = state.request.tensor_bytes;

@@ -6,9 +6,9 @@
 
 namespace harpe {
 
-// Ranks that are threads or processes of one host, on its processor: each computes its tasks on the
-// thread that launches, and they reach each other's memory.
-// Collective. Errors: N002, N010, N017 other ranks, or one on another host; X018.
+// A group of CPU ranks that are threads or processes of one host: each computes its tasks on the
+// thread that launches, and they map each other's memory.
+// Collective. Errors: N002, N010, N017 another rank failed or is on another host; X018.
 [[nodiscard]] Checked<std::unique_ptr<RankGroup>> join_cpu_group(const GroupRequest& request);
 
 }  // namespace harpe

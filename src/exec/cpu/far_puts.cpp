@@ -23,7 +23,6 @@ constexpr std::int64_t kImageLine = 64;
 
 DType dtype_of(const Plan& plan, const Ref& ref) { return plan.allocs[ref.alloc.index()].dtype; }
 
-// Of a copy.
 bool converts(const Plan& plan, const Task& task) {
   for (std::size_t i = 0; i < task.reads.size(); ++i) {
     if (dtype_of(plan, task.reads[i]) != dtype_of(plan, task.writes[i])) return true;
@@ -36,7 +35,7 @@ std::int64_t elements_of(const Assign& assign) {
   return rows * (assign.slots.used.rows == nullptr ? 1 : assign.slots.capacity);
 }
 
-// Appends a run, to the last where it continues that.
+// Appends a run; extends the last run if the new one continues it.
 void add_run(std::vector<FarPut::Run>& runs, const FarPut::Run& run) {
   if (!runs.empty()) {
     FarPut::Run& last = runs.back();
@@ -48,7 +47,7 @@ void add_run(std::vector<FarPut::Run>& runs, const FarPut::Run& run) {
   runs.push_back(run);
 }
 
-// One queue's signals are ordered by one policy: none covers what went another way.
+// One policy must order all signals of a queue: none covers puts under another policy.
 Checked<Ok> check_policies(const Plan& plan, const Partition& partition) {
   std::map<QueueId, std::pair<TaskId, Fence>> first;
   for (const auto& [task, fence] : processes::find_fences(plan)) {
@@ -88,8 +87,8 @@ std::vector<std::optional<FarPut>> prepare_far_puts(const actions::Setting& sett
     if (!partition.is_own(rank_of(plan, task)) || !is_far_put(plan, partition, task)) continue;
     far.push_back(task);
   }
-  // So many bytes of each rank's room are taken. Elements of one type lie close together, so that
-  // it is enough however a put's moves are cut.
+  // Bytes of each rank's room that are taken. Each put's moves fit however they are cut, because
+  // elements of one type are packed.
   const std::vector<std::byte*> bounce = windows.bounces();
   const std::int64_t most = bounce_bytes(plan, partition);
   std::vector<std::int64_t> taken(bounce.size());

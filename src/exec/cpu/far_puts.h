@@ -12,15 +12,15 @@
 
 namespace harpe::cpu {
 
-// A transfer to a rank on another host.
+// A put to a rank on another host.
 struct FarPut {
-  int process = 0;  // that has the rank
+  int process = 0;  // the process of that rank
   Fence fence = Fence::PerPut;
-  transport::Follows follows = transport::Follows::Nothing;  // what its signals may wait for
+  transport::Follows follows = transport::Follows::Nothing;  // what may follow its signals
   std::vector<actions::Assign> moves = {};
-  std::vector<std::byte*> converted = {};  // per move: where its data is rounded first, or null
+  std::vector<std::byte*> converted = {};  // per move: buffer for rounded data, or null
 
-  // A run of bytes: from this process's windows to the other's.
+  // A run of bytes, as offsets in this process's and the other's windows.
   struct Run {
     std::int64_t from = 0;
     std::int64_t to = 0;
@@ -28,16 +28,16 @@ struct FarPut {
   };
 };
 
-// Of each task that is one of this process's far puts; none for the others. Requires: check_reach.
+// Per task: its far put, if it is one of this process. Requires: check_reach.
 [[nodiscard]] std::vector<std::optional<FarPut>> prepare_far_puts(
     const actions::Setting& setting, const processes::Partition& partition, const Windows& windows);
-// What those need beside a rank's arena, on any rank.
+// Bytes per rank, beside its arena, in which far puts round their data.
 [[nodiscard]] std::int64_t bounce_bytes(const Plan& plan, const processes::Partition& partition);
 
-// What a put moves now: rows that nobody chose stay.
+// The runs that a put moves in this execution: rows that no token chose are not sent.
 void collect_runs(const FarPut& put, const Windows& windows, std::vector<FarPut::Run>& runs);
 
-// Other hosts are reached by puts alone, and a queue's by one policy. Errors: X016, X017.
+// Other hosts may be reached by puts only, with one policy per queue. Errors: X016, X017.
 [[nodiscard]] Checked<Ok> check_reach(const Plan& plan, const processes::Partition& partition);
 
 }  // namespace harpe::cpu

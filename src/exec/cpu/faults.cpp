@@ -11,9 +11,9 @@ namespace {
 
 using launch::SignalKind;
 
-// Steps from a queue's head back to what stopped it: 0 the head itself (its worker has ended), 1 a
-// signal that a task that has run did not raise, n+1 a task in a queue at n. Queues of other
-// processes count as kOthers, as what stopped them is not known here. Cycles have no cause.
+// Steps from a queue's head back to its cause: 0 for the head itself (its worker has ended), 1 for
+// a signal that a finished task did not raise, n+1 for a task in a queue at n. Queues of other
+// processes count as kOthers, because their causes are unknown here. Cycles have no cause.
 constexpr int kOthers = 1;
 constexpr int kNoCause = std::numeric_limits<int>::max() - 1;
 
@@ -42,7 +42,8 @@ class Diagnosis {
         outcome_(outcome),
         distances_(static_cast<std::size_t>(marking.queues()), kNoCause) {
     for (const std::int32_t queue : outcome.lost) distances_[static_cast<std::size_t>(queue)] = 0;
-    // Shortest ways by relaxation: queues wait for each other in any pattern, circles included.
+    // Shortest distances by relaxation: queues may wait for each other in any pattern, cycles
+    // included.
     for (bool changed = true; changed;) {
       changed = false;
       for (std::int32_t queue = 0; queue < marking_.queues(); ++queue) changed |= relax(queue);
@@ -78,8 +79,8 @@ class Diagnosis {
     return std::ranges::find(outcome_.lost, queue) != outcome_.lost.end();
   }
 
-  // The producer whose queue is nearest to a cause among those that have not run; one that has run
-  // but whose signal is missing where there is no other.
+  // The producer whose queue is nearest to a cause, among those that have not run; if all have run,
+  // the first one, whose signal is missing.
   [[nodiscard]] std::pair<int, TaskId> producer_of(std::int32_t queue,
                                                    const Marking::Hindrance& hindrance) const {
     const ProcessSignal& signal = *hindrance.signal;
@@ -99,7 +100,7 @@ class Diagnosis {
     return marking_.is_own(queue) ? distances_[static_cast<std::size_t>(queue)] : kOthers;
   }
 
-  // True when a shorter way from the queue to a cause was found.
+  // Returns true if a shorter distance was found.
   bool relax(std::int32_t queue) {
     if (marking_.is_finished(queue) || is_lost(queue)) return false;
     const std::optional<Marking::Hindrance> hindrance = marking_.hindrance(queue);
@@ -128,7 +129,7 @@ class Diagnosis {
       case SignalKind::Barrier:
         return plan_.barriers[at].flag < 0 ? "barrier " + index
                                            : "counter " + std::to_string(plan_.barriers[at].flag);
-      default:  // Sync: launches that land puts are not run here
+      default:  // Sync: no launch here lands puts
         break;
     }
     const Sync& sync = plan_.syncs[at];

@@ -7,7 +7,7 @@
 
 namespace harpe::cpu {
 
-// Why a run stopped: for every rank that had not finished the queue that is nearest to a cause,
+// Why a run stopped: for every rank that has not finished, the queue that is nearest to a cause,
 // causes first. Requires: the outcome is not finished.
 [[nodiscard]] FaultReport collect_faults(const Plan& plan, const Blocks& blocks,
                                          const Marking& marking, const RunOutcome& outcome);

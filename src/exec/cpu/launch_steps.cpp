@@ -52,7 +52,7 @@ class StepMaker {
   }
 
  private:
-  // Launches that others of their rank begin behind, and members of a library's calls, which meet.
+  // Events of launches that others of their rank wait for, and of members of a library's call.
   void number_events() {
     for (const Launch& launch : launches_.launches) {
       for (const LaunchId other : launch.after) number(over_, other);
@@ -124,7 +124,7 @@ class StepMaker {
     }
   }
 
-  // A step waits, then works, then raises.
+  // A step waits, then works, then raises signals.
   void next() {
     const Step& last = queue_->back();
     queue_->push_back({.launch = last.launch, .task = last.task});
@@ -178,7 +178,7 @@ class StepMaker {
     return Ok{};
   }
 
-  // Blocks of the kernel make copies beside its panels, which may wait for what others copy.
+  // A kernel's blocks copy beside its panels. Panels may wait for copies of other ranks.
   void add_copy(const launch::FusedCopy& copy, const CopyPart& part) {
     work(part);
     if (copy.raises) raise({.signal = *copy.raises, .adds = count_chunks(plan_, copy.to)});
@@ -216,7 +216,7 @@ class StepMaker {
     }
   }
 
-  // The panel behind which a fused store is over.
+  // The last panel that makes part of a fused store.
   static std::optional<std::size_t> last_panel_of(const Kernel& kernel, std::size_t store) {
     for (std::size_t panel = kernel.panels.size(); panel-- > 0;) {
       if (kernel.panels[panel].fused_store == static_cast<std::int32_t>(store)) return panel;
@@ -224,7 +224,7 @@ class StepMaker {
     return std::nullopt;
   }
 
-  // Whether the kernel has done the task with its panels and copies.
+  // Whether the kernel does the task with its panels and copies.
   [[nodiscard]] bool is_done_by(const Kernel& kernel, TaskId statement, TaskId id) const {
     const Task& task = plan_.tasks[id.index()];
     const Task& own = plan_.tasks[statement.index()];
@@ -238,7 +238,7 @@ class StepMaker {
     if (task.kind == TaskKind::Compute) {
       return is_own || std::ranges::any_of(kernel.panels, is_mapped);
     }
-    // What maps are applied to is stored nowhere.
+    // The operands of maps are not stored.
     if (task.kind == TaskKind::Finalise && is_own && std::ranges::any_of(kernel.panels, has_maps)) {
       return true;
     }
@@ -256,11 +256,11 @@ class StepMaker {
   const Plan& plan_;
   const LaunchPlan& launches_;
   LaunchSteps out_;
-  std::map<LaunchId, std::int32_t> begun_;  // events, as the next two
+  std::map<LaunchId, std::int32_t> begun_;  // of events, as the next two
   std::map<LaunchId, std::int32_t> over_;
   std::map<LaunchId, std::int32_t> done_;                  // of members: its part was taken
-  std::map<std::int32_t, std::vector<LaunchId>> members_;  // of a library's call, by its group
-  std::vector<Step>* queue_ = nullptr;                     // of the launch at hand
+  std::map<std::int32_t, std::vector<LaunchId>> members_;  // of a library's call, by group
+  std::vector<Step>* queue_ = nullptr;                     // of the current launch
 };
 
 }  // namespace
@@ -277,7 +277,7 @@ std::optional<TaskId> find_statement(const Plan& plan, const Launch& launch, con
     };
   };
   const Panel& panel = kernel.panels.front();
-  // Whether the statement makes what the panel stores, or what its first map is applied to.
+  // Whether the statement makes what the panel stores, or the operand of its first map.
   const auto makes_panel = [&](const Stmt& stmt) {
     if (panel.maps.empty()) return std::ranges::all_of(panel.stores, is_among(stmt.targets));
     const launch::Map& map = panel.maps.front();

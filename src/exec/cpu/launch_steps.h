@@ -13,13 +13,13 @@
 
 namespace harpe::cpu {
 
-// A launch plan as what queues do one after the other: each step waits for signals, works, and
-// raises signals. A launch is one step, or several where it waits or raises in between: a
-// collective that is pulled announces itself, pulls and leaves; a kernel with panels has a step for
-// each of its copies and panels, and one for each arrival that it waits for inside.
+// A launch plan as the sequence of steps of each queue. A step waits for signals, works, then
+// raises signals. A launch is one step, or several if it waits or raises in between: a pulled
+// collective announces itself, pulls and leaves; a kernel with panels has a step for each of its
+// copies and panels, and one for each arrival that it waits for inside.
 
-// A part of a panel: what it goes on from, what one arrival or addend gives it, what a map makes of
-// it, or its store.
+// A part of a panel: its initial value, the contribution of one arrival or addend, a map, or its
+// store.
 struct PanelPart {
   enum class Kind : std::uint8_t { Begin, Meet, Add, Map, Store };
   std::int32_t kernel = 0;
@@ -31,12 +31,12 @@ struct CopyPart {
   std::int32_t kernel = 0;
   std::int32_t copy = 0;
 };
-// All that a task does, or a part of a kernel.
+// The whole of a task, or a part of a kernel.
 using Part = std::variant<TaskId, PanelPart, CopyPart>;
 
 struct SignalRaise {
   std::int32_t signal = 0;  // index into LaunchSteps::signals
-  std::uint32_t adds = 0;   // what a counter grows by; 0: a flag
+  std::uint32_t adds = 0;   // increment of a counter; 0: a flag
   friend auto operator<=>(const SignalRaise&, const SignalRaise&) = default;
 };
 
@@ -50,10 +50,10 @@ struct Step {
   std::vector<SignalRaise> raises = {};
 };
 
-// A signal of the launch plan, or an event: that a launch of the rank has begun, or is over.
+// A signal of the launch plan, or an event: a launch of the rank has begun, or has ended.
 struct StepSignal {
   std::optional<launch::SignalKind> kind;  // none: an event
-  std::int32_t index = 0;                  // as of launch::Signal; of an event the launch's task
+  std::int32_t index = 0;                  // as launch::Signal; of an event, the launch's task
   std::int64_t arrivals = 1;
   RankId rank;  // that waits
   std::vector<TaskId> from = {};
@@ -71,12 +71,12 @@ struct LaunchSteps {
   std::vector<StepPlace> ends;            // per task: the last step of its launch
 };
 
-// Pure. Requires: launches of the plan. Errors: V202 launches that land puts; V704 what no kernel
-// of the launch does.
+// Pure. Requires: launches of the plan. Errors: V202 launches that land puts; V704 tasks that no
+// kernel of the launch does.
 [[nodiscard]] Checked<LaunchSteps> make_steps(const Plan& plan, const launch::LaunchPlan& launches);
 
-// The statement that a kernel with panels works for: of a task of its launch, whose operands and
-// results are what the kernel reads, and stores or maps. None where it is no task's.
+// The task whose statement a kernel with panels computes: a task of its launch, whose operands the
+// kernel reads and whose results it stores or maps. None if no task matches.
 [[nodiscard]] std::optional<TaskId> find_statement(const Plan& plan, const launch::Launch& launch,
                                                    const launch::Kernel& kernel);
 

@@ -8,7 +8,7 @@
 namespace harpe::cpu {
 namespace {
 
-// What runs a task is named for its leaf, or for what kind of task it is.
+// The kernel's name: the named kernel, the leaf, or the kind of task.
 std::string name_work(const Plan& plan, const Task& task) {
   if (!task.leaf_kernel.empty()) return task.leaf_kernel;
   if (task.kind == TaskKind::Compute) return actions::statement_of(plan, task).leaf;
@@ -42,7 +42,7 @@ class TaskOffers : public launch::Offers {
 
  private:
   const Plan& plan_;
-  launch::Kernel kernel_;  // of the task asked for
+  launch::Kernel kernel_;  // of the requested task
 };
 
 }  // namespace

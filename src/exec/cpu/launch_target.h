@@ -7,11 +7,11 @@
 
 namespace harpe::cpu {
 
-// CPU ranks as a target of launch plans: each task is a launch of its own, and a put to another
-// host is one too, over once its data is in place.
+// CPU ranks as a target of launch plans: each task is a launch of its own. So is a put to another
+// host, which ends once its data is in place.
 class LaunchTarget : public launch::Target {
  public:
-  // `takes_turns`: plans do, with the ranks' memory.
+  // `takes_turns`: several plans use the ranks' memory in turn.
   explicit LaunchTarget(bool takes_turns = false);
 
   [[nodiscard]] const Facts& facts() const override { return facts_; }
@@ -25,8 +25,8 @@ class LaunchTarget : public launch::Target {
   Facts facts_;
 };
 
-// What CPU ranks launch for a plan. Requires: a verified plan. Errors: LaunchTarget::check's; F1xx
-// of Blocks::make.
+// The launch plan of CPU ranks for a plan. Requires: a verified plan. Errors: those of
+// LaunchTarget::check; F1xx of Blocks::make.
 [[nodiscard]] Checked<launch::LaunchPlan> launches_of(const Plan& plan, bool takes_turns);
 
 }  // namespace harpe::cpu

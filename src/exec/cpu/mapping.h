@@ -5,12 +5,12 @@
 
 namespace harpe::cpu {
 
-// Pages of this process alone.
+// Pages of this process only.
 class Mapping {
  public:
-  // Zeros; memory is taken as it is touched.
+  // Zeroed; pages are committed on first touch.
   [[nodiscard]] static Mapping memory(std::int64_t bytes);
-  // Addresses that nothing is behind: touching one ends the process.
+  // Reserved addresses without memory: touching one ends the process.
   [[nodiscard]] static Mapping addresses(std::int64_t bytes);
   Mapping(Mapping&& other) noexcept;
   Mapping& operator=(Mapping&& other) noexcept;

@@ -66,14 +66,14 @@ bool Marking::is_at(std::int32_t queue, TaskId task) const {
 
 std::int64_t Marking::epoch(std::int32_t queue) const { return state_of(queue).epoch; }
 
-// Acquire: pairs with the release in `raise`, so what the producer wrote is seen by this step.
+// Acquire: pairs with the release in `raise`, so this step sees what the producer wrote.
 std::int64_t Marking::value_of(const ProcessSignal& signal) const {
   if (signal.flag >= 0) return outside_->read(signal.flag);
   return values_[static_cast<std::size_t>(&signal - signals_.signals.data())].load(
       std::memory_order_acquire);
 }
 
-// For a step of that execution.
+// Whether the signal satisfies a step of that execution.
 bool Marking::is_raised(const ProcessSignal& signal, std::int64_t epoch) const {
   return value_of(signal) >= signal.awaited(epoch) * signal.arrivals;
 }
@@ -81,7 +81,7 @@ bool Marking::is_raised(const ProcessSignal& signal, std::int64_t epoch) const {
 bool Marking::is_ready(std::int32_t queue) {
   Queue& state = state_of(queue);
   const std::vector<std::int32_t>& waits = signals_at(place_of(queue)).waits;
-  // Signals only grow: what was raised once stays so, and is not looked at again.
+  // Signals only grow: one that is raised stays raised and is not read again.
   for (; state.satisfied < waits.size(); ++state.satisfied) {
     if (!is_raised(signal_at(waits[state.satisfied]), state.epoch)) return false;
   }
@@ -94,14 +94,14 @@ void Marking::raise(const SignalRaise& raise, std::int64_t epoch, const Wake& wa
   if (raise.adds == 0) {
     value.store(epoch, std::memory_order_release);
   } else {
-    // All increments of an execution come before those of the next, so the counter passes a
-    // multiple of `arrivals` exactly when an execution's last member adds to it. Proof:
-    // Collectives: no member goes on before all have come.
-    // Barriers: a member m is there because a task w behind the barrier must wait for it, so both
-    // use the memory of some rank r. In an execution all members come before w, and w before the
-    // Exit of r. In the next, m comes behind the Entry of r, which follows that Exit, or behind an
-    // Entry that waits for the credit that this Exit gives.
-    // Chunks of fused copies: one step adds them all.
+    // All increments of an execution precede those of the next, so the counter passes a multiple of
+    // `arrivals` exactly when the last member of an execution adds to it. Proof:
+    // Collectives: no member continues before all have arrived.
+    // Barriers: a member m is in the barrier because a task w behind it must wait for m, so both
+    // use the memory of some rank r. In an execution, all members precede w, and w precedes the
+    // Exit of r. In the next, m follows the Entry of r, which follows that Exit, or follows an
+    // Entry that waits for the credit that this Exit grants.
+    // Chunks of fused copies: one step adds all of them.
     const auto adds = static_cast<std::int64_t>(raise.adds);
     const std::int64_t count = value.fetch_add(adds, std::memory_order_acq_rel) + adds;
     if (count / info.arrivals == (count - adds) / info.arrivals) return;
@@ -137,7 +137,7 @@ void Marking::step(std::int32_t queue, const Wake& wake) {
   finish(queue, wake);
 }
 
-// False: the network failed, which ends the run.
+// False: the network has failed, which ends the run.
 bool Marking::run(std::int32_t queue) {
   const StepPlace place = place_of(queue);
   const TaskId task = step_at(place).task;

@@ -16,8 +16,8 @@
 
 namespace harpe::cpu {
 
-// What leaves this process while it runs its part of a plan, and what the network still has of it.
-// Calls may come from any thread.
+// The interface to other processes while this one runs its part of a plan: signals, and puts that
+// are still in flight. Calls may come from any thread.
 class Outside {
  public:
   Outside() = default;
@@ -25,76 +25,77 @@ class Outside {
   Outside& operator=(const Outside&) = delete;
   virtual ~Outside() = default;
 
-  // Signals that other processes of this host, or the network, set here.
+  // Reads, with acquire, a signal that other processes of this host, or the network, set here.
   [[nodiscard]] virtual std::int64_t read(std::int32_t flag) const = 0;
   virtual void raise(const Outgoing& flag, std::int64_t epoch) = 0;
-  // This process runs the step now: what it waited for is over.
+  // This process runs the step now: its waits are over.
   virtual void begin(StepPlace) {}
-  // Hands a far put to the network, and behind it these signals. False where that failed for good:
-  // then nothing follows.
+  // Hands a far put to the network, with these signals behind it. False if the network has failed
+  // for good; then nothing follows.
   [[nodiscard]] virtual bool post(TaskId task, const std::vector<Outgoing>& behind,
                                   std::int64_t epoch) = 0;
 };
 
-// A launch plan's steps, or this process's part of them, as a marked graph: which have run, and
-// what their signals have raised. Queues of other processes are finished from the start. Knows
-// nothing of threads: a runner decides who calls `is_ready` and `step` of a queue, one caller at a
-// time.
+// The steps of a launch plan, or this process's part of them, as a marked graph: which have run,
+// and the values of their signals. Queues of other processes count as finished from the start.
+// Marking creates no threads: a runner calls `is_ready` and `step`, for each queue from one thread
+// at a time.
 class Marking {
  public:
   using Wake = std::function<void(std::int32_t queue)>;
 
-  // `work` as LaunchSteps::queues; of other processes' steps and of far puts there is none. Without
-  // `outside` there are no other processes; it outlives this.
+  // `work`: as LaunchSteps::queues; empty for steps of other processes and for far puts. `outside`
+  // must outlive this; null without other processes.
   Marking(const Plan& plan, LaunchSteps steps, StepWork work, std::optional<TaskId> drop_signal_of,
           const processes::Partition& partition, Outside* outside = nullptr);
 
-  // Queues, empty ones included.
+  // Number of queues, empty ones included.
   [[nodiscard]] std::int32_t queues() const { return static_cast<std::int32_t>(queues_.size()); }
 
-  // As made: whatever was under way is given up. Requires: signals of others are clear too.
+  // Resets to the initial state; abandons what was in flight. Requires: the signals of others are
+  // cleared too.
   void clear();
-  // Opens the next `count` executions. Requires: none is under way.
+  // Opens the next `count` executions. Requires: none is running.
   void begin(std::int64_t count, bool trace);
-  [[nodiscard]] std::int64_t count_steps() const;  // of these executions, by own queues
+  [[nodiscard]] std::int64_t count_steps() const;  // of these executions, by this process's queues
   [[nodiscard]] bool is_finished(std::int32_t queue) const;
   // The first task of the launch whose step is next. Requires: the queue is not finished.
   [[nodiscard]] TaskId head(std::int32_t queue) const;
-  [[nodiscard]] bool has_begun(std::int32_t queue) const;  // that launch is under way
+  [[nodiscard]] bool has_begun(std::int32_t queue) const;  // the launch of the next step has begun
   // Whether the launch whose step is next does the task. Requires: the queue is not finished.
   [[nodiscard]] bool is_at(std::int32_t queue, TaskId task) const;
   [[nodiscard]] std::int64_t epoch(std::int32_t queue) const;
 
-  // True when nothing hinders the queue's next step. Once true it stays true until the step.
+  // True once nothing hinders the queue's next step. It stays true until that step runs.
   [[nodiscard]] bool is_ready(std::int32_t queue);
   // Runs the queue's next step and calls `wake` for every queue that its signals may have made
   // ready. Requires: is_ready.
   void step(std::int32_t queue, const Wake& wake);
 
-  // The task is over; of a far put, its data of this execution is in place. Raises what waits for
-  // that and no network has raised.
+  // The task has ended; of a far put, its data of this execution is in place. Raises the signals
+  // that wait for this and that the network has not raised.
   void complete(TaskId task, std::int64_t epoch, const Wake& wake);
   [[nodiscard]] const ProcessSignals& signals() const { return signals_; }
 
-  // Of the executions opened last. Requires: all queues finished.
+  // For the executions opened last. Requires: all queues finished.
   [[nodiscard]] std::vector<std::chrono::nanoseconds> durations() const;
   [[nodiscard]] const std::vector<TraceEvent>& trace() const { return trace_; }
 
-  // For the report of a run that stopped. Requires: no runner is at work.
+  // For the report of a run that stopped. Requires: no runner is active.
   struct Hindrance {
     const ProcessSignal* signal = nullptr;
-    std::int64_t epoch = 0;  // the execution that the signal stands for
+    std::int64_t epoch = 0;  // the execution that the awaited value stands for
     std::int64_t observed = 0;
   };
   [[nodiscard]] std::optional<Hindrance> hindrance(std::int32_t queue) const;
-  // Its steps are this process's; how far another's are is not known.
+  // Whether the queue's steps are this process's; the progress of other processes is unknown.
   [[nodiscard]] bool is_own(std::int32_t queue) const { return state_of(queue).is_own; }
-  // The step is over in the given execution. False of another process's.
+  // Whether the step has ended in that execution. False for steps of other processes.
   [[nodiscard]] bool has_run(StepPlace step, std::int64_t epoch) const;
   [[nodiscard]] launch::LaunchId launch_of(TaskId task) const {
     return step_at(end_of(task)).launch;
   }
-  // The step behind which the task is over.
+  // The step with which the task ends.
   [[nodiscard]] StepPlace end_of(TaskId task) const { return steps_.ends[task.index()]; }
 
  private:
@@ -102,7 +103,7 @@ class Marking {
     bool is_own = false;
     std::size_t position = 0;   // of the next step
     std::int64_t epoch = 1;     // its execution
-    std::size_t satisfied = 0;  // waits of this step known to be over
+    std::size_t satisfied = 0;  // waits of this step that are known to be over
   };
 
   void raise(const SignalRaise& raise, std::int64_t epoch, const Wake& wake);
@@ -142,15 +143,15 @@ class Marking {
   Outside* outside_;
   std::vector<Queue> queues_;
   ProcessSignals signals_;
-  std::vector<bool> is_far_;                             // per task: a put that the network takes
-  std::unique_ptr<std::atomic<std::int64_t>[]> values_;  // of the signals raised here
+  std::vector<bool> is_far_;                             // per task: a put that the network makes
+  std::unique_ptr<std::atomic<std::int64_t>[]> values_;  // of the signals raised in this process
 
   std::int64_t first_epoch_ = 1;
   std::int64_t last_epoch_ = 0;
   bool traces_ = false;
   std::chrono::steady_clock::time_point start_;
   std::vector<TraceEvent> trace_;
-  std::vector<std::atomic<std::int64_t>> ends_;  // per execution: when its last Exit was over
+  std::vector<std::atomic<std::int64_t>> ends_;  // per execution: when its last Exit ended
 };
 
 }  // namespace harpe::cpu

@@ -19,8 +19,8 @@ using transport::Policy;
 using transport::Signal;
 using transport::Ticket;
 
-// Regions that every process registers, and those of process 0 behind them: a mirror for each
-// process of other hosts, in their order.
+// Regions that every process registers; in process 0 one mirror follows for each process of other
+// hosts, in their order.
 constexpr std::int32_t kSignals = 0;
 constexpr std::int32_t kWindows = 1;
 constexpr std::int32_t kMirrors = 2;
@@ -71,7 +71,7 @@ Checked<Ok> Network::connect(const NetworkOptions& options, transport::Exchange&
   for (const std::optional<FarPut>& put : puts_) {
     if (put) own.insert(put->fence);
   }
-  // An endpoint is made by all together, of each policy that any of them has.
+  // Making an endpoint is collective: all processes make one for each policy that any of them has.
   const std::vector<Fence> fences(own.begin(), own.end());
   HP_TRY(const auto all, exchange.all_gather(std::as_bytes(std::span(fences))));
   for (const transport::Blob& blob : all) {
@@ -101,7 +101,8 @@ Checked<Ok> Network::connect(const NetworkOptions& options, transport::Exchange&
   return Ok{};
 }
 
-// Acquire: what the signal was raised after is seen behind this.
+// Acquire: pairs with the raiser's release store; what precedes the raise is visible after this
+// load.
 std::int64_t Network::read(std::int32_t flag) const {
   std::uint32_t& signal = windows_.signals_of(partition_.process)[static_cast<std::size_t>(flag)];
   return std::atomic_ref(signal).load(std::memory_order_acquire);
@@ -113,7 +114,7 @@ void Network::raise(const Outgoing& flag, std::int64_t epoch) {
     std::atomic_ref(signal).store(static_cast<std::uint32_t>(epoch), std::memory_order_release);
     return;
   }
-  // Where this fails the endpoint is over, which `error` says.
+  // On failure the endpoint ends; `error` reports it.
   static_cast<void>(control_->signal(flag.process, set(flag.flag, epoch, Follows::Nothing)));
 }
 

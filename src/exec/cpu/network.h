@@ -19,14 +19,14 @@ namespace harpe::cpu {
 
 struct NetworkOptions {
   std::string provider = "tcp;ofi_rxm";     // of libfabric
-  std::string interface = "";               // "" for its choice
+  std::string interface = "";               // "": the provider chooses
   std::chrono::milliseconds limit{10'000};  // of each wait
 };
 
-// How this process's ranks reach those of others: signals in memory that processes of one host
-// share, and one endpoint of the transport (docs/transport.md) for each policy that signals of puts
-// have, besides one for signals that no put is ordered before. What others set here is looked at,
-// and who waits for it is woken, by the thread that calls `look`.
+// How this process's ranks reach those of other processes: signals in memory that processes of one
+// host share; one endpoint of the transport (docs/transport.md) for each policy of the puts'
+// signals; and one more for signals that no put must precede. The thread that calls `look` polls
+// the signals that others set here, and wakes the queues that wait for them.
 class Network final : public Outside {
  public:
   // Errors: N001 to N003, N010.
@@ -41,27 +41,27 @@ class Network final : public Outside {
   [[nodiscard]] bool post(TaskId task, const std::vector<Outgoing>& behind,
                           std::int64_t epoch) override;
 
-  // Wakes who waits for signals that have changed since, and completes puts that are over. Whether
-  // there was anything. One caller at a time.
+  // Wakes the queues that wait for signals that have changed, and completes finished puts. Returns
+  // whether there were any. One caller at a time.
   bool look(Marking& marking, const Marking::Wake& wake);
-  // Tells all other processes that this one moves on; how far all others have told so.
+  // Reports progress to all other processes; and the sum of their reports.
   void tell_progress();
   [[nodiscard]] std::uint64_t progress_of_others() const;
 
   // The transport's first error.
   [[nodiscard]] std::optional<transport::TransportError> error() const;
-  // Another process has stopped or is gone: nothing more is to be expected.
+  // Another process has stopped or exited: no more progress is expected.
   void give_up() { is_given_up_.store(true, std::memory_order_relaxed); }
   [[nodiscard]] bool is_given_up() const { return is_given_up_.load(std::memory_order_relaxed); }
 
-  // Puts what this process has of `buffers` into process 0's mirror, where that is on another host;
-  // returns once it is there.
+  // Puts this process's part of `buffers` into process 0's mirror, if that is on another host;
+  // returns once the data has arrived.
   [[nodiscard]] transport::Outcome<Ok> mirror(const Plan& plan,
                                               const std::vector<std::string>& buffers);
   [[nodiscard]] NetworkStats stats() const;
 
  private:
-  // A put under way, with all before it in its queue.
+  // A put in flight, including all puts before it in its queue.
   struct Pending {
     TaskId task;
     std::int64_t epoch = 0;
@@ -81,10 +81,10 @@ class Network final : public Outside {
   processes::Partition partition_;
   const Windows& windows_;
   std::vector<std::optional<FarPut>> puts_;     // per task
-  std::vector<std::vector<FarPut::Run>> runs_;  // per queue, of the put at hand
+  std::vector<std::vector<FarPut::Run>> runs_;  // per queue, of its current put
   std::vector<std::size_t> queue_of_;           // per task
-  std::map<Fence, std::unique_ptr<transport::Endpoint>> endpoints_;  // by the policy of signals
-  std::unique_ptr<transport::Endpoint> control_;  // none where all are on one host
+  std::map<Fence, std::unique_ptr<transport::Endpoint>> endpoints_;  // by their signals' fence
+  std::unique_ptr<transport::Endpoint> control_;  // none if all processes are on one host
   std::unique_ptr<transport::Proxy> proxy_;
 
   std::mutex mutex_;

@@ -160,7 +160,7 @@ std::byte* PanelWork::reserve(Memory& memory, std::int64_t bytes) const {
   return memory.data;
 }
 
-// Dense in the order of the buffer's dimensions, as slots are.
+// Dense in the order of the buffer's dimensions, as in slots.
 void PanelWork::open_sum(std::size_t target, std::size_t slot) {
   const Access& access = stmt().targets[target];
   const auto index = static_cast<std::size_t>(setting_.blocks.find_buffer(access.buffer));
@@ -210,10 +210,10 @@ bool PanelWork::makes_all(const Span& box) const {
   return true;
 }
 
-// What the panel goes on from: a state, or the identity where its first arrival leaves some out.
+// The panel's initial value: a stored state, or the identity if its first arrival leaves gaps.
 Checked<TaskWork> PanelWork::begin(const launch::Panel& panel) {
   box_ = narrow(whole_box(), stmt().targets, panel.stores);
-  // What maps make has the axes of what they are applied to.
+  // The result of a map has the axes of its operand.
   if (!panel.maps.empty()) narrow_to(box_, stmt().targets.front(), panel.stores.front().span);
   box_ = narrow(std::move(box_), stmt().operands, panel.reads);
   sums_.clear();
@@ -267,7 +267,7 @@ Checked<TaskWork> PanelWork::meet(const launch::Panel& panel, const launch::Arri
   return actions::prepare_statement(setting_, work);
 }
 
-// What masks read lies where the launch's tasks have it.
+// Masks read their data where the launch's tasks have it.
 void PanelWork::add_mask_data(Operands& operands) const {
   for (const Access& access : mask_reads(stmt())) {
     for (const TaskId id : launch_.does) {
@@ -299,8 +299,8 @@ Checked<TaskWork> PanelWork::add(const launch::Addend& addend) {
   return actions::prepare_addend(setting_, stmt(), std::move(to), std::move(from));
 }
 
-// The sum, or the value of the map before, is an operand of the map's statement; what that makes
-// takes its place.
+// The sum, or the result of the previous map, is an operand of the map's statement; the map's
+// result replaces it.
 Checked<TaskWork> PanelWork::apply(const launch::Panel& panel, std::size_t map) {
   const launch::Map& applied = panel.maps[map];
   if (sums_.size() != 1) return misfit("applies a map to a state of several parts");

@@ -10,8 +10,9 @@
 
 namespace harpe::cpu {
 
-// What the parts of one launch's kernels run. A panel is a sum that begins with its first part and
-// is stored with its last; panels of a launch come one after the other and share the sum's memory.
+// Makes the actions of one launch's kernels, part by part. A panel is a sum that begins with its
+// first part and is stored with its last. Panels of a launch run one after the other and share the
+// sum's memory.
 class PanelWork {
  public:
   // Requires: all outlive this.
@@ -25,7 +26,7 @@ class PanelWork {
  private:
   using Span = launch::Span;
   using Operands = std::vector<actions::StatementWork::Operand>;
-  // Of one target, while its panel is made.
+  // The partial result of one target of the current panel.
   struct Sum {
     std::string buffer;
     actions::Patch patch;
@@ -52,16 +53,16 @@ class PanelWork {
   [[nodiscard]] const Sum* find_sum(const launch::Place& place) const;  // or null
   [[nodiscard]] const launch::Arrival& arrival_of(const launch::Panel& panel,
                                                   std::size_t met) const;
-  // What these places leave of a box over the nest's axes.
+  // The box over the nest's axes, reduced to what these places contain.
   [[nodiscard]] Span narrow(Span box, const std::vector<Access>& accesses,
                             const std::vector<launch::Place>& places) const;
-  // The part of the nest's box that touches these elements of an access's buffer.
+  // Reduces the box to the part that accesses these elements of an access's buffer.
   void narrow_to(Span& box, const Access& access, const Span& elements) const;
   [[nodiscard]] std::optional<std::size_t> axis_of(const Access& access, int axis) const;
   [[nodiscard]] Interval whole_axis(int axis) const;
   [[nodiscard]] Span whole_box() const;
   [[nodiscard]] bool makes_all(const Span& box) const;
-  // In memory number `slot` of the panel's.
+  // Opens the sum of the target in memory number `slot`.
   void open_sum(std::size_t target, std::size_t slot);
   void add_mask_data(Operands& operands) const;
   [[nodiscard]] std::byte* reserve(Memory& memory, std::int64_t bytes) const;
@@ -71,17 +72,17 @@ class PanelWork {
   const launch::Launch& launch_;
   launch::LaunchId id_;
 
-  // Of the kernel at hand.
+  // The current kernel.
   const launch::Kernel* kernel_ = nullptr;
-  // The statement that it works for, or the map that is applied.
+  // The statement that it computes, or the map being applied.
   std::string nest_;
   int stmt_ = 0;
-  // Of the panel at hand.
+  // The current panel.
   Span box_;                      // over the nest's axes
   std::vector<Sum> sums_;         // per target
-  bool is_begun_ = false;         // the sums hold something
+  bool is_begun_ = false;         // the sums hold contributions
   std::vector<Memory> memories_;  // per target, then per map, as the next
-  std::vector<Memory> numbers_;   // of rows in use
+  std::vector<Memory> numbers_;   // numbers of rows in use
 };
 
 }  // namespace harpe::cpu

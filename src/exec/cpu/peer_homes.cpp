@@ -60,12 +60,12 @@ std::int64_t& PeerHomes::word(int rank, std::size_t home) const {
   return reinterpret_cast<std::int64_t*>(places_.of(rank).data())[home];
 }
 
-// Relaxed: the Entry's signals release it.
+// Relaxed: the signals that the Entry raises afterwards release it.
 void PeerHomes::publish(std::size_t home, std::optional<std::int64_t> tensor) {
   std::atomic_ref(word(rank_, home)).store(tensor ? *tensor + 1 : 0, std::memory_order_relaxed);
 }
 
-// Relaxed: the step has acquired what is behind the Entry.
+// Relaxed: the step has acquired a signal that was raised behind the Entry of each such rank.
 void PeerHomes::lead(StepPlace step) const {
   const auto& fields =
       fields_[static_cast<std::size_t>(step.queue)][static_cast<std::size_t>(step.position)];

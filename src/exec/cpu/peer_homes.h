@@ -15,27 +15,29 @@
 
 namespace harpe::cpu {
 
-// Where the ranks of a group have homes that others reach: in their arenas, or in tensors of the
-// group's heap, which may change from execution to execution. A rank says so before its Entry; no
-// other rank reaches its homes before that, nor behind its Exit.
+// Where the homes of a group's ranks lie that other ranks access: in their arenas, or in tensors of
+// the group's heap, which may change from execution to execution. A rank publishes the places
+// before its Entry raises its signals; no other rank accesses its homes before that, or after its
+// Exit.
 class PeerHomes {
  public:
-  // Collective. `tensors`: every rank's memory for tensors. Errors: Segments::make's.
+  // Collective. `tensors`: every rank's memory for tensors. Errors: those of Segments::make.
   [[nodiscard]] static Checked<PeerHomes> make(const Plan& plan, const Blocks& blocks,
                                                const actions::Bases& bases,
                                                std::shared_ptr<const Segments> tensors,
                                                transport::Exchange& exchange);
 
-  // Notes what of this rank's steps holds addresses in homes of others. Requires: all homes are in
-  // arenas; `work` stays where it is.
+  // Collects the addresses in this rank's steps that point into homes of other ranks. Requires: all
+  // homes are in arenas; `work` does not move.
   void find_fields(StepWork& work);
 
-  // Where a tensor of this rank's lies in the memory that peers reach; none: not there.
+  // Offset of a tensor of this rank in the memory that peers access; none if it lies elsewhere.
   [[nodiscard]] std::optional<std::int64_t> find_tensor(const LocalHome& home,
                                                         const TensorView& tensor) const;
-  // This rank's home of that index is there now; none: in the arena.
+  // Publishes the place of this rank's home number `home`; none: in the arena.
   void publish(std::size_t home, std::optional<std::int64_t> tensor);
-  // Leads the step to where homes of others are now. Requires: what the step waits for is over.
+  // Points the step at the current places of other ranks' homes. Requires: the step's waits are
+  // over.
   void lead(StepPlace step) const;
 
  private:
@@ -56,7 +58,7 @@ class PeerHomes {
   [[nodiscard]] std::int64_t& word(int rank, std::size_t home) const;
 
   std::shared_ptr<const Segments> tensors_;
-  Segments places_;  // per home 0, or 1 more than where it lies among tensors
+  Segments places_;  // per home: 0, or 1 + offset in the tensors' memory
   int rank_;
   std::vector<Home> homes_ = {};                              // of other ranks
   std::vector<std::vector<std::vector<Field>>> fields_ = {};  // by queue and position

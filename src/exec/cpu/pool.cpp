@@ -9,16 +9,16 @@ namespace {
 
 // Workers that run the heads of ready queues.
 //
-// Each queue has a token. Bit kOwned: the queue is in the ring or with a worker, hence in at most
-// one place, and whoever set the bit answers for it. Bit kPending: a signal was raised for it since
-// its worker last looked.
+// Each queue has a token. Bit kOwned: the queue is in the ring or held by a worker, hence in at
+// most one place; the thread that set the bit is responsible for it. Bit kPending: a signal was
+// raised for it since its worker last looked.
 //
-// No wake-up is lost. A signaller raises the signal and then does fetch_or(kOwned | kPending); a
-// worker clears kPending, looks at the head's signals, and if one is not raised tries to go from
-// kOwned to 0. These are read-modify-writes of one atomic, so they happen in one order. The
-// signaller's is
+// No wake-up is lost. A signaller raises the signal, then does fetch_or(kOwned | kPending). A
+// worker clears kPending, checks the head's signals, and if one is not raised tries to change
+// kOwned to 0. These are read-modify-writes of one atomic, hence totally ordered. If the
+// signaller's comes
 //   before the worker's clearing: the worker then reads the raised signal (release, acquire);
-//   between clearing and leaving: leaving fails, since kPending is set, and the worker looks again;
+//   between clearing and leaving: leaving fails, since kPending is set, and the worker retries;
 //   after leaving: it finds kOwned clear, so the signaller itself puts the queue into the ring.
 // (With a plain load in place of the signaller's fetch_or a stale kOwned could be read after the
 // worker left: store signal, load token against store token, load signal.)
@@ -69,7 +69,7 @@ class Pool {
 
   std::int32_t& at(std::size_t i) { return ready_[(first_ + i) % ready_.size()]; }
 
-  // The next queue, or -1 when the pool is closed. In order of arrival; under a seed in any order.
+  // The next queue, or -1 if the pool is closed. In order of arrival; with a seed in random order.
   std::int32_t take() {
     std::unique_lock lock(mutex_);
     filled_.wait(lock, [this] { return closed_ || waiting_ > 0; });
@@ -117,7 +117,7 @@ class Pool {
   bool closed_ = false;
   std::optional<std::mt19937_64> random_;
 
-  Crew crew_;  // last: its threads end before what they use goes
+  Crew crew_;  // last: its threads end before the members they use are destroyed
 };
 
 }  // namespace

@@ -13,7 +13,7 @@ namespace {
 
 using actions::TaskWork;
 
-// The steps of a queue in order: those of one launch are beside each other.
+// Prepares the steps of a queue in order; steps of one launch are adjacent.
 class QueuePreparer {
  public:
   QueuePreparer(const actions::Setting& setting, const launch::LaunchPlan& launches)
@@ -41,7 +41,7 @@ class QueuePreparer {
 
   const actions::Setting& setting_;
   const launch::LaunchPlan& launches_;
-  std::optional<PanelWork> panels_;  // of the launch at hand
+  std::optional<PanelWork> panels_;  // of the current launch
 };
 
 }  // namespace

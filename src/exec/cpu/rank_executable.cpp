@@ -16,8 +16,8 @@
 namespace harpe::cpu {
 namespace {
 
-constexpr std::int64_t kLine = 64;  // of a cache
-// A fold's state stays in cache between its sources.
+constexpr std::int64_t kLine = 64;  // cache line
+// A fold's state stays in cache from one source to the next.
 constexpr std::int64_t kFoldElements = std::int64_t{1} << 14;
 
 std::vector<std::int64_t> dense_strides(const std::vector<std::int64_t>& shape) {
@@ -33,7 +33,7 @@ std::vector<std::int64_t> dense_strides(const std::vector<std::int64_t>& shape) 
 }  // namespace
 
 std::int64_t GroupSignals::read(std::int32_t flag) const {
-  // Acquire: what the signal was raised after is seen behind this.
+  // Acquire: pairs with the release in `raise`; what precedes the raise is visible after this load.
   return std::atomic_ref(page(rank_)[static_cast<std::size_t>(flag)])
       .load(std::memory_order_acquire);
 }
@@ -153,7 +153,7 @@ Checked<Ok> CpuRankExecutable::prepare(const launch::LaunchPlan& launches, Launc
   return Ok{};
 }
 
-// All homes are in the arena now, each at addresses of its own.
+// All homes are in the arena at this point, at disjoint addresses.
 void CpuRankExecutable::find_fields(StepWork& work) {
   const auto note = [&](void* field, const std::byte* value) {
     for (std::size_t i = 0; i < homes_.size(); ++i) {

@@ -29,25 +29,25 @@ struct GroupState {
   GroupRequest request;
   GroupBoard board;
   std::shared_ptr<Segments> arenas = {};      // of all ranks; plans use them in turn
-  std::shared_ptr<Segments> tensors = {};     // likewise, for tensors of callers; none: no bytes
-  std::shared_ptr<TensorHeap> heap = {};      // what is taken of this rank's
+  std::shared_ptr<Segments> tensors = {};     // likewise, for callers' tensors; null: no bytes
+  std::shared_ptr<TensorHeap> heap = {};      // allocator of this rank's part
   std::vector<CpuRankExecutable*> live = {};  // executables
-  std::optional<LaunchFailure> failure = {};  // that ended their executions
+  std::optional<LaunchFailure> failure = {};  // what ended their executions
 
   [[nodiscard]] int rank() const { return request.exchange->rank(); }
   [[nodiscard]] int ranks() const { return request.exchange->ranks(); }
-  // Of this rank's memory for tensors. Errors: allocate_tensor's.
+  // From this rank's memory for tensors. Errors: those of allocate_tensor.
   [[nodiscard]] Checked<std::shared_ptr<std::byte>> allocate(std::int64_t bytes) const;
 };
 
-// Collective: arenas of at least so many bytes for plans that are made from now on.
-// Errors: Segments::make's.
+// Collective: arenas of at least `bytes` for plans made from now on. Errors: those of
+// Segments::make.
 [[nodiscard]] Checked<Ok> grow(GroupState& group, std::int64_t bytes);
 
-// Signals of a plan's ranks in pages that all of them reach.
+// Signals of a plan's ranks in pages that all of them map.
 class GroupSignals final : public Outside {
  public:
-  // `homes`, of the same plan, or null, outlives this.
+  // `homes`, of the same plan, or null, must outlive this.
   GroupSignals(Segments pages, int rank, const PeerHomes* homes)
       : pages_(std::move(pages)), rank_(rank), homes_(homes) {}
 
@@ -56,7 +56,7 @@ class GroupSignals final : public Outside {
   }
   [[nodiscard]] std::int64_t read(std::int32_t flag) const override;
   void raise(const Outgoing& flag, std::int64_t epoch) override;
-  // All ranks are on one host: nothing is put through a network.
+  // Never called: all ranks are on one host.
   [[nodiscard]] bool post(TaskId task, const std::vector<Outgoing>& behind,
                           std::int64_t epoch) override;
   void clear();  // this rank's page
@@ -70,7 +70,7 @@ class GroupSignals final : public Outside {
   const PeerHomes* homes_;
 };
 
-// One rank's tasks, on memory of the group and on tensors of the caller.
+// One rank's tasks, on memory of the group and tensors of the caller.
 class CpuRankExecutable final : public RankExecutable {
  public:
   // Collective. Requires: the group can run the plan. Errors: N002, N010, N017, X018; those of
@@ -88,27 +88,27 @@ class CpuRankExecutable final : public RankExecutable {
   [[nodiscard]] Result<std::vector<std::shared_ptr<std::byte>>, LaunchFailure> take_results(
       void* stream) override;
 
-  // What a launch is made of: the tests take the steps of several ranks in any order.
+  // The parts of a launch, for tests that take the steps of several ranks in any order.
   void begin(std::span<const TensorView> tensors);
   [[nodiscard]] Marking& marking() { return *marking_; }
   void end(std::span<const TensorView> tensors);
-  // As after `make`.
+  // Resets to the state after `make`.
   void clear();
 
   [[nodiscard]] std::int64_t signal_bytes() const { return signals_->bytes(); }
 
  private:
-  // A field of a task that holds an address within a home.
+  // A field of a task with an address within a home.
   struct Field {
     void* at = nullptr;
     std::int64_t offset = 0;  // bytes from the home's begin
   };
-  // A home as the tasks see it.
+  // A home and the tasks' fields that point into it.
   struct Bound {
     std::vector<Field> fields;
     std::vector<std::int64_t> strides;  // of its dense tensor, elements
     std::byte* in_arena = nullptr;
-    std::byte* now = nullptr;  // where the tasks' fields lead
+    std::byte* now = nullptr;  // where the fields point
   };
 
   CpuRankExecutable(const Plan& plan, Blocks blocks, std::shared_ptr<GroupState> group);
@@ -127,21 +127,21 @@ class CpuRankExecutable final : public RankExecutable {
   processes::Partition partition_;
   std::shared_ptr<GroupState> group_;
   std::shared_ptr<Segments> arenas_;
-  std::uint32_t number_;  // of the group's executables
+  std::uint32_t number_;  // among the group's executables
   std::int64_t numbers_bytes_;
   actions::Bases bases_;
-  std::vector<std::byte*> numbers_;  // by rank, as Occupancy has them
+  std::vector<std::byte*> numbers_;  // by rank, for Occupancy
   std::optional<actions::Occupancy> occupancy_;
   std::vector<std::unique_ptr<std::byte[]>> scratch_;
   std::vector<LocalHome> homes_;
   std::vector<Bound> bound_;             // by home
-  std::optional<PeerHomes> peer_homes_;  // where the group has memory for tensors
+  std::optional<PeerHomes> peer_homes_;  // if the group has memory for tensors
   std::unique_ptr<GroupSignals> signals_;
   std::optional<Marking> marking_;
   ExecutableCounts counts_;
 };
 
-// Of every rank: arena, and behind it the numbers of ragged axes.
+// Per rank: the arena, and behind it the numbers of ragged axes.
 [[nodiscard]] std::int64_t rank_memory_bytes(const Plan& plan, const Blocks& blocks);
 
 }  // namespace harpe::cpu

@@ -7,7 +7,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A rank that has to wait: it looks often at first, and seldom later.
+// Polling of a rank that waits: frequent at first, rare later.
 class Patience {
  public:
   Patience(const GroupBoard& board, std::chrono::milliseconds limit)
@@ -15,7 +15,7 @@ class Patience {
 
   void restart() { looks_ = 0; }
 
-  // Rests. False: there is nothing to wait for any more.
+  // Rests. False: waiting is hopeless.
   bool wait(RunOutcome& outcome, const std::function<bool()>& is_hopeless) {
     if (looks_ == 0) since_ = Clock::now();
     if (++looks_ < kLooks) {
@@ -39,7 +39,7 @@ class Patience {
     return outcome.idle < limit_ && !outcome.is_told && !board_.find_gone() && !is_hopeless();
   }
 
-  static constexpr std::int64_t kLooks = 64;  // before it rests
+  static constexpr std::int64_t kLooks = 64;  // before it sleeps
   static constexpr std::chrono::microseconds kRest{50};
   static constexpr std::int64_t kRests = 64;  // between looks at the board
 

@@ -9,9 +9,10 @@
 
 namespace harpe::cpu {
 
-// Takes the queues of one rank through the executions that `marking` has opened, on the calling
-// thread, while other ranks do so with theirs. Gives up when no rank has taken a step for
-// `wait_limit`, another has given up or ended, or `is_hopeless`, which is asked now and then.
+// Runs the queues of one rank through the executions that `marking` has opened, on the calling
+// thread, while other ranks do the same. Gives up when no rank has taken a step for `wait_limit`,
+// when another rank has given up or exited, or when `is_hopeless`, called from time to time,
+// returns true.
 [[nodiscard]] RunOutcome run_rank(Marking& marking, GroupBoard& board,
                                   std::chrono::milliseconds wait_limit,
                                   const std::function<bool()>& is_hopeless);

@@ -108,13 +108,13 @@ void run_action(const Fill& identity) {
   });
 }
 
-// Part of a row at a time, which stays in the nearest cache.
+// Part of a row at a time, which stays in the L1 cache.
 constexpr std::int64_t kFoldElements = 1024;
 struct FoldBuffer {
   alignas(64) std::array<std::byte, kFoldElements * sizeof(double)> bytes;
 };
 
-// `from` where it is not rounded first, else what it is rounded to, in `buffer`.
+// `from`, or its values rounded to the wire type, in `buffer`.
 const std::byte* round_to_wire(const std::byte* from, DType& dtype, std::optional<DType> wire,
                                std::int64_t n, FoldBuffer& buffer) {
   if (!wire || *wire == dtype) return from;
@@ -146,7 +146,7 @@ void run_action(const Sum& sum) {
   });
 }
 
-// A row's o and its l behind it, in one type.
+// A row's o, followed by its l, in one type.
 class StateRow {
  public:
   StateRow(DType dtype, std::int64_t value_dim)
@@ -186,7 +186,7 @@ void run_action(const Combine& fold) {
     const std::byte* const l =
         element_at(side.l + l_offset, row * side.row_strides[1], side.l_dtype);
     if (!side.wire) return into.load(o, side.o_dtype, l, side.l_dtype);
-    if (!rounded) rounded.emplace(*side.wire, fold.value_dim);  // of one task there is one
+    if (!rounded) rounded.emplace(*side.wire, fold.value_dim);  // a task has one wire type
     rounded->load(o, side.o_dtype, l, side.l_dtype);
     into.load(rounded->o(), *side.wire, rounded->l(), *side.wire);
   };

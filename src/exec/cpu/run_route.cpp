@@ -49,7 +49,7 @@ double read_real(const std::byte* data, DType dtype) {
 }
 
 // Calls body(run, token, choice, place, slot) for every choice whose slot is in one of the walk's
-// runs; slot counts from the first of the place.
+// slot runs; `slot` counts from the first of `place`.
 template <class Body>
 void for_each_choice(const SlabWalk& walk, const Body& body) {
   const auto experts = std::ssize(walk.slots);

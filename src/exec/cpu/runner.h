@@ -16,21 +16,21 @@
 
 namespace harpe::cpu {
 
-// How a run went.
+// The result of a run.
 struct RunOutcome {
   bool finished = false;
   std::vector<std::int32_t> lost = {};  // queues whose worker ended at their head
-  std::chrono::milliseconds idle{0};    // how long nothing had moved when the run was given up
+  std::chrono::milliseconds idle{0};    // how long nothing had moved when the run gave up
   std::chrono::nanoseconds cpu_time{0};
-  // Why it was given up before anything had expired.
+  // The error for which it gave up before a wait expired.
   std::optional<transport::TransportError> network = std::nullopt;
-  bool is_told = false;  // another process has stopped or is gone
+  bool is_told = false;  // another process has stopped or exited
 };
 
-// Takes every queue through the executions that `marking` has opened, or gives up when no task has
-// run for `run.wait_limit`, in this process or in any that it hears of through the network, or
-// `run.progress` says so. All threads have ended when it returns. `network`: null where there are
-// no other processes.
+// Runs every queue through the executions that `marking` has opened. Gives up when no task has run
+// for `run.wait_limit`, in this process or in any other that reports progress through the network,
+// or when `run.progress` returns false. All threads have ended when it returns. `network`: null
+// without other processes.
 [[nodiscard]] RunOutcome run_queues(Marking& marking, const CpuOptions& options,
                                     const RunOptions& run, Network* network);
 
@@ -40,8 +40,8 @@ struct RunOutcome {
                                      const RunOptions& run, Network* network);
 [[nodiscard]] RunOutcome run_stepper(Marking& marking, const CpuOptions& options);
 
-// The threads of one run and what they tell the one that started them. It alone watches the clock:
-// a wait is bounded because a run in which nothing moves is stopped.
+// The threads of one run and their results. Only the watching thread looks at the clock: waits are
+// bounded because a run without progress is stopped.
 class Crew {
  public:
   // `stop` makes every thread's body return soon; called from the watching thread.
@@ -50,16 +50,16 @@ class Crew {
   Crew(const Crew&) = delete;
   Crew& operator=(const Crew&) = delete;
 
-  // Starts a thread, or throws ThreadRefused. What its body throws stops the run and is thrown
-  // again by `watch`.
+  // Starts a thread, or throws ThreadRefused. An exception of its body stops the run and is
+  // rethrown by `watch`.
   void start(std::function<void()> body);
-  // Where there is a network, a thread that looks at it until all queues are finished; before
+  // With a network, starts a thread that polls it until all queues are finished; call before
   // `watch`.
   void start_lookout(Marking::Wake wake);
-  // One step of a queue, on behalf of a thread. False: this thread is lost and must end.
+  // Takes one step of a queue. False: the calling thread is lost and must end.
   [[nodiscard]] bool take_step(std::int32_t queue, const Marking::Wake& wake);
   [[nodiscard]] bool is_over() const { return unfinished_ == 0; }  // all queues are finished
-  // Waits until all threads have ended, stopping them when nothing moves for too long or the caller
+  // Waits until all threads have ended; stops them when nothing moves for too long or the caller
   // gives up.
   [[nodiscard]] RunOutcome watch(const RunOptions& run);
 
@@ -73,11 +73,11 @@ class Crew {
   Network* network_;
   std::function<void()> stop_;
   std::vector<std::jthread> threads_;
-  std::int64_t all_steps_;                   // to be taken
+  std::int64_t all_steps_;                   // of all queues
   std::atomic<std::int32_t> unfinished_{0};  // queues
   std::atomic<bool> is_stopped_{false};
-  std::atomic<std::int64_t> steps_{0};     // taken: progress
-  std::atomic<std::int64_t> running_{0};   // being taken now
+  std::atomic<std::int64_t> steps_{0};     // taken
+  std::atomic<std::int64_t> running_{0};   // in progress
   std::atomic<bool> losing_{true};         // the worker to lose is not lost yet
   std::atomic<std::int64_t> cpu_time_{0};  // nanoseconds of ended threads
 

@@ -48,13 +48,13 @@ class SignalMapper {
   }
 
  private:
-  using Raised = std::vector<std::pair<StepPlace, std::uint32_t>>;  // and what it adds
+  using Raised = std::vector<std::pair<StepPlace, std::uint32_t>>;  // steps and what each adds
   struct Use {
     Raised raised;
     std::vector<StepPlace> waiting;
   };
-  // Signals in the pages of several ranks that mean the same and that the same steps raise; those
-  // that a network raises behind one put are one, named for the first.
+  // Signals of several ranks' pages with one meaning, which the same steps raise. All that the
+  // network raises behind one put are one, named for the first.
   struct Meaning {
     std::int32_t signal = 0;  // the first of them
     bool is_behind_put = false;
@@ -99,7 +99,7 @@ class SignalMapper {
     waiting.insert(waiting.end(), use(signal).waiting.begin(), use(signal).waiting.end());
   }
 
-  // By process those that raise it; where nothing does, what is said to come before it.
+  // The steps that raise it, by process; without any, the step of its first listed producer.
   [[nodiscard]] std::map<int, Raised> producers_of(const Meaning& meaning) {
     std::map<int, Raised> from;
     for (const auto& [place, adds] : use(meaning.signal).raised) {
@@ -111,7 +111,7 @@ class SignalMapper {
     return from;
   }
 
-  // A signal for each process that has producers; a flag for each other process that waits.
+  // Makes a signal for each process with producers, and a flag for each other process that waits.
   void link(const Meaning& meaning) {
     const StepSignal& own = signal_at(meaning.signal);
     std::set<int> waiting;
@@ -139,7 +139,7 @@ class SignalMapper {
     }
   }
 
-  // What a process's own producers add in an execution: what the others do not.
+  // What a process's own producers add per execution: the arrivals that others do not add.
   [[nodiscard]] std::int64_t arrivals_in(const Meaning& meaning, int process) {
     std::int64_t arrivals = signal_at(meaning.signal).arrivals;
     for (const auto& [place, adds] : use(meaning.signal).raised) {

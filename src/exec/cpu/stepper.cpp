@@ -3,7 +3,7 @@
 
 namespace harpe::cpu {
 
-// No threads: the interleaving is the sequence of choices, so a test can enumerate or replay them.
+// Single-threaded: the choices determine the interleaving, so a test can enumerate or replay them.
 RunOutcome run_stepper(Marking& marking, const CpuOptions& options) {
   const Marking::Wake nobody = [](std::int32_t) {};
   RunOutcome outcome;

@@ -33,7 +33,7 @@ bool equal_bits(const Assign& assign) {
   return equal;
 }
 
-// Of the ranks whose coordinate along the buffer's partial axes is `part`.
+// From the ranks whose coordinate along the buffer's partial axes is `part`.
 HostTensor gather_part(const Setting& setting, const std::string& buffer, std::int64_t part) {
   const Buffer* declared = find_buffer(setting.plan.program, buffer);
   HostTensor tensor = make_tensor(actions::table_of(setting, buffer).dtype,

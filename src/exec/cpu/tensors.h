@@ -13,9 +13,9 @@ namespace harpe::cpu {
 void scatter(const actions::Setting& setting, const processes::Partition& partition,
              const std::string& buffer, const HostTensor& tensor);
 
-// Reads the homes of a buffer into a whole tensor of its type.
-// What homes keep as partial states is combined by its monoid and rounded once.
-// Requires: the homes hold every element; homes of the same elements are bitwise equal.
+// Reads the homes of a buffer into a whole tensor of its type. Partial states at homes are combined
+// by the buffer's monoid and rounded once. Requires: the homes hold every element; homes of the
+// same elements are bitwise equal.
 [[nodiscard]] HostTensor gather(const actions::Setting& setting, const std::string& buffer);
 
 }  // namespace harpe::cpu

@@ -5,9 +5,9 @@
 namespace harpe::cpu {
 namespace {
 
-// A thread per queue. Each queue counts the signals raised for it; its thread reads the count, then
-// looks at the head's signals, and sleeps only while the count is what it read. A signal raised
-// after the reading changes the count, one raised before it is seen (release, acquire).
+// A thread per queue. Each queue counts the signals raised for it. Its thread reads the count, then
+// checks the head's signals, and sleeps only while the count is unchanged. A signal raised after
+// that read changes the count; one raised before is seen by the check (release, acquire).
 class QueueThreads {
  public:
   QueueThreads(Marking& marking, const CpuOptions& options, Network* network)
@@ -16,7 +16,7 @@ class QueueThreads {
         crew_(marking, options, network, [this] { stop(); }) {}
 
   RunOutcome run(const RunOptions& run) {
-    // A queue's state belongs to its thread once it runs: look before the first is started.
+    // A running queue's state belongs to its thread: read it before the first thread starts.
     std::vector<std::int32_t> unfinished;
     for (std::int32_t queue = 0; queue < marking_.queues(); ++queue) {
       if (!marking_.is_finished(queue)) unfinished.push_back(queue);
@@ -55,7 +55,7 @@ class QueueThreads {
   Marking& marking_;
   std::unique_ptr<std::atomic<int>[]> counts_;  // per queue
   std::atomic<bool> stopped_{false};
-  Crew crew_;  // last: its threads end before what they use goes
+  Crew crew_;  // last: its threads end before the members they use are destroyed
 };
 
 }  // namespace

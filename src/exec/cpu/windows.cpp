@@ -9,8 +9,8 @@
 namespace harpe::cpu {
 namespace {
 
-constexpr std::int64_t kCacheLine = 64;  // a cache line; no vector load of a kernel wants more
-constexpr std::int64_t kPage = 4096;     // signals and windows are registered apart
+constexpr std::int64_t kCacheLine = 64;  // a cache line; kernels' vector loads need no more
+constexpr std::int64_t kPage = 4096;     // signals and windows are registered separately
 
 }  // namespace
 

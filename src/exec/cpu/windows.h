@@ -15,29 +15,28 @@
 
 namespace harpe::cpu {
 
-// A byte of a process's windows: what puts name.
+// The address of a byte in a process's windows, as puts use it.
 struct WindowPlace {
   int process = 0;
-  std::int64_t offset = 0;  // from its first window's begin
+  std::int64_t offset = 0;  // from the begin of its first window
 };
 
-// What windows hold besides arenas, in bytes, and pages besides windows.
+// Sizes in bytes of the parts of a window besides the arena; number of signals beside windows.
 struct WindowSizes {
   std::int64_t numbers = 0;  // of a rank
   std::int64_t bounce = 0;   // of a rank
   std::int32_t signals = 0;  // of a process
 };
 
-// The memory of all ranks as this process sees it. A rank has a *window*: its arena, so that a
-// peer's address is its base plus an offset (commir.md D15), behind it the numbers that Occupancy
-// keeps, and room where data is rounded on its way to other hosts. A process's windows lie one
-// behind the other, behind a page of signals that other processes set. Those of this process and of
-// others on its host are memory; those of other hosts are addresses to reckon with, which nothing
-// is behind, except in process 0: there other hosts put what they have of the outputs once a run is
-// over (*mirrors*).
+// The memory of all ranks as this process addresses it. A rank has a *window*: its arena, so that a
+// peer's address is its base plus an offset (commir.md D15), then the numbers of Occupancy, then
+// room in which data is rounded before it goes to other hosts. A process's windows are contiguous,
+// behind a page of signals that other processes set. Windows of this host are mapped memory.
+// Windows of other hosts are reserved addresses without memory, except in process 0, where other
+// hosts put their part of the outputs after a run (*mirrors*).
 class Windows {
  public:
-  // Errors, where there are other processes: N002, N010.
+  // Errors, with several processes: N002, N010.
   [[nodiscard]] static Checked<Windows> make(const Plan& plan,
                                              const processes::Partition& partition,
                                              const WindowSizes& sizes,
@@ -45,21 +44,20 @@ class Windows {
 
   [[nodiscard]] const actions::Bases& bases() const { return bases_; }
   [[nodiscard]] const std::vector<std::byte*>& numbers() const { return numbers_; }
-  // Per rank, as `numbers`; of this process alone there is memory.
+  // Per rank, as `numbers`; only this process's are mapped.
   [[nodiscard]] std::vector<std::byte*> bounces() const;
   [[nodiscard]] std::int64_t arena_bytes() const { return arena_bytes_; }
 
-  // What others may write here, and where they write of other hosts' outputs here.
+  // What others may write here; and the windows, or the mirror, of another process.
   [[nodiscard]] std::span<std::byte> own() const { return windows_of(partition_.process); }
   [[nodiscard]] std::span<std::byte> windows_of(int process) const;
   // Requires: the process is on this host.
   [[nodiscard]] std::span<std::uint32_t> signals_of(int process) const;
-  // None outside of all windows.
+  // None outside all windows.
   [[nodiscard]] std::optional<WindowPlace> find(const std::byte* address) const;
 
-  // Of this process. Fills with 0xff, a NaN in every floating type, whatever no caller has put
-  // there: all slots, and the homes that are not inputs. What a plan fails to write is then seen in
-  // its results.
+  // Fills this process's slots, and its homes that are not inputs, with 0xff, a NaN in every
+  // floating type, so that what a plan fails to write shows in its results.
   void poison(const Plan& plan) const;
   void clear_numbers() const;
 

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint32_t kMostPieces = 4096;
 
-// A decision is the number of the call and, below it, the piece's index and one, or 0 for none.
+// A decision holds the call's number and, in its low bits, the piece's index + 1, or 0 for none.
 constexpr std::uint64_t kIndexBits = 16;
 constexpr std::uint64_t make_decision(std::uint64_t call, std::optional<std::uint32_t> index) {
   return call << kIndexBits | (index ? *index + 1 : 0);
@@ -22,16 +22,16 @@ constexpr std::uint64_t call_of(std::uint64_t decision) { return decision >> kIn
 
 }  // namespace
 
-// All zero at first, as memory is.
+// Valid when all zero, as fresh memory is.
 struct AgreedPieces::Words {
   static constexpr std::size_t kLine = 64;
 
-  // Of the first rank alone, for all.
+  // Used in the first rank's page only, for all ranks.
   std::array<std::atomic<std::uint64_t>, kHistory> decisions;  // by the call's number
-  std::array<std::atomic<std::int64_t>, kHistory> bytes;       // likewise: what the call asks for
+  std::array<std::atomic<std::int64_t>, kHistory> bytes;       // likewise: requested bytes
 
   alignas(kLine) std::atomic<std::uint64_t> count;  // calls of this rank
-  // By piece: the call that took what this rank has given back last.
+  // By piece: the number of the call whose piece this rank gave back last.
   alignas(kLine) std::array<std::atomic<std::uint64_t>, kMostPieces> given_back;
 };
 
@@ -48,7 +48,7 @@ AgreedPieces::Words& AgreedPieces::words(int rank) const {
   return *reinterpret_cast<Words*>(pages_.of(rank).data());
 }
 
-// A decision takes the place of one that all ranks have read.
+// A new decision overwrites one kHistory calls older, which all ranks must have read.
 bool AgreedPieces::can_take() const {
   for (int rank = 0; rank < ranks_; ++rank) {
     if (words(rank).count.load(std::memory_order_acquire) + kHistory <= count_) return false;
@@ -61,7 +61,7 @@ std::optional<AgreedPieces::Piece> AgreedPieces::take(std::int64_t bytes, bool i
   std::atomic<std::uint64_t>& place = words(0).decisions[call % kHistory];
   std::uint64_t decision = place.load(std::memory_order_acquire);
   if (call_of(decision) != call) {
-    // A rank that decides this call at the same time writes the same number of bytes.
+    // A rank that decides this call concurrently stores the same number of bytes.
     words(0).bytes[call % kHistory].store(bytes, std::memory_order_relaxed);
     const std::uint64_t own = make_decision(call, is_wanted ? choose(bytes) : std::nullopt);
     if (place.compare_exchange_strong(decision, own, std::memory_order_acq_rel)) decision = own;
@@ -114,7 +114,7 @@ bool AgreedPieces::is_free(std::uint32_t index) const {
   return true;
 }
 
-// Pieces keep their length: plans ask for few ones, again and again.
+// Pieces keep their length, because plans request few different lengths again and again.
 std::optional<std::uint32_t> AgreedPieces::choose(std::int64_t bytes) const {
   const auto known = static_cast<std::uint32_t>(pieces_.size());
   for (std::uint32_t index = 0; index < known; ++index) {

@@ -10,37 +10,37 @@
 
 namespace harpe {
 
-// Pieces of equally long memories, one of each rank, at the same places on all ranks. Ranks take
-// them in the same order and give them back whenever they like. Who takes first decides for all;
-// a piece is taken again once all ranks have given it back. What ranks know of each other is in
-// memory of this host. Calls come from one thread at a time, but for give_back.
+// Pieces of equally long memories, one memory per rank, at the same offsets on all ranks. Ranks
+// take pieces in the same order and give them back at any time. The first rank to take decides for
+// all; a piece is taken again once all ranks have given it back. The shared state lies in memory of
+// this host. Calls come from one thread at a time, except give_back.
 class AgreedPieces {
  public:
   struct Piece {
     std::int64_t offset = 0;  // a multiple of kTensorAlignment
     std::uint32_t index = 0;
-    std::uint64_t taken = 0;  // the number of the call that took it
+    std::uint64_t taken = 0;  // number of the call that took it
 
     friend bool operator==(const Piece&, const Piece&) = default;
   };
-  // A rank may be so many calls ahead of another one.
+  // By how many calls a rank may be ahead of another.
   static constexpr std::uint64_t kHistory = 4096;
 
-  // Collective. `bytes`: of each rank's memory, equally many on all. Errors: Segments::make's.
+  // Collective. `bytes`: of each rank's memory, equal on all. Errors: those of Segments::make.
   [[nodiscard]] static Checked<std::shared_ptr<AgreedPieces>> make(std::int64_t bytes,
                                                                    transport::Exchange& exchange);
   AgreedPieces(Segments pages, int rank, int ranks, std::int64_t bytes);
 
-  // Whether no other rank is too far behind.
+  // False if another rank is kHistory or more calls behind.
   [[nodiscard]] bool can_take() const;
-  // Requires: can_take(). All ranks take as many bytes, above 0, in the same order. None, on all
-  // ranks: there is no room, or the rank that decides wants none.
+  // Requires: can_take(). All ranks take equal `bytes` > 0, in the same order. None, on all ranks,
+  // if there is no room or the deciding rank passes is_wanted = false.
   [[nodiscard]] std::optional<Piece> take(std::int64_t bytes, bool is_wanted = true);
-  // From any thread, once.
+  // From any thread, once per piece.
   void give_back(const Piece& piece);
   // Bytes that this rank has taken and not given back.
   [[nodiscard]] std::int64_t held() const;
-  // Takes and gives back what others have taken beyond this rank. Requires: no rank takes now.
+  // Takes and gives back what other ranks have taken beyond this rank. Requires: no rank takes now.
   void catch_up();
 
  private:
@@ -53,16 +53,16 @@ class AgreedPieces {
 
   [[nodiscard]] Words& words(int rank) const;
   [[nodiscard]] bool is_free(std::uint32_t index) const;
-  // The index of a piece, one behind those that are known for a new one; none: no room.
+  // The index of a piece; one past the known ones for a new piece; none without room.
   [[nodiscard]] std::optional<std::uint32_t> choose(std::int64_t bytes) const;
   [[nodiscard]] std::optional<Piece> adopt(std::uint64_t decision);
 
   Segments pages_;
   int rank_, ranks_;
   std::int64_t bytes_;
-  std::int64_t end_ = 0;       // of what pieces cover
+  std::int64_t end_ = 0;       // of the part that pieces cover
   std::uint64_t count_ = 0;    // calls of take
-  std::vector<Known> pieces_;  // the same on all ranks that have called as often
+  std::vector<Known> pieces_;  // equal on all ranks after equally many calls
 };
 
 }  // namespace harpe

@@ -15,7 +15,7 @@ namespace harpe {
 namespace {
 
 struct BoardCard {
-  std::int64_t process = 0;  // of the system
+  std::int64_t process = 0;  // process id
   std::uint64_t token = 0;
 };
 
@@ -33,20 +33,20 @@ struct GroupBoard::Turn {
   friend bool operator==(const Turn&, const Turn&) = default;
 };
 
-// All zero at first, as memory is. What is written seldom is apart from what every step writes.
+// Valid when all zero, as fresh memory is. Rarely written fields and `steps` have separate cache
+// lines.
 struct GroupBoard::Words {
   static constexpr std::size_t kLine = 64;
-  // Of the last execution whose number is the same modulo kHistory. `places` is written while
-  // `turn` is 0.
+  // The last execution with this number modulo kHistory. `places` is written while `turn` is 0.
   struct Entry {
-    std::atomic<std::uint64_t> turn;  // and behind it, in the lower half, the executable
+    std::atomic<std::uint64_t> turn;  // the turn, and in the lower 32 bits the executable
     std::atomic<std::uint64_t> places;
   };
 
-  std::uint64_t token;  // as the rank's card has it
+  std::uint64_t token;  // equals the rank's card
   std::atomic<bool> has_stopped;
   alignas(kLine) std::atomic<std::uint64_t> steps;
-  std::atomic<std::uint32_t> ended;  // the last turn that is over
+  std::atomic<std::uint32_t> ended;  // the last turn that has ended
   alignas(kLine) std::array<Entry, kHistory> entries;
 };
 
@@ -62,7 +62,7 @@ Checked<GroupBoard> GroupBoard::make(transport::Exchange& exchange) {
   return board;
 }
 
-// A process of that number with such a file may be on this host too, and be a stranger.
+// A card of another host may match an unrelated process of this host; the token reveals that.
 Checked<Ok> GroupBoard::check_near(const std::vector<transport::Blob>& cards) const {
   for (std::size_t rank = 0; rank < cards.size(); ++rank) {
     if (words(static_cast<int>(rank)).token == read_card(cards[rank]).token) continue;
@@ -84,7 +84,7 @@ GroupBoard::~GroupBoard() {
   }
 }
 
-// Where the system cannot say that a process has ended, waits for it end by their limit.
+// If the system has no pidfds, waits for an exited process end only by their limit.
 void GroupBoard::watch(const std::vector<transport::Blob>& cards) {
   for (const transport::Blob& blob : cards) {
     const std::int64_t process = read_card(blob).process;
@@ -102,7 +102,7 @@ std::uint32_t GroupBoard::add(std::string program) {
   return static_cast<std::uint32_t>(executables_.size() - 1);
 }
 
-// Sequentially consistent: find_mismatch loads others' behind this.
+// Sequentially consistent, because find_mismatch loads other ranks' entries after this store.
 void GroupBoard::begin(std::uint32_t executable, std::uint64_t places) {
   Words::Entry& entry = words(rank_).entries[++turn_ % kHistory];
   entry.turn.store(0, std::memory_order_relaxed);
@@ -179,8 +179,8 @@ std::optional<int> GroupBoard::find_gone() const {
   for (std::size_t rank = 0; rank < processes_.size(); ++rank) {
     pollfd ended{.fd = processes_[rank], .events = POLLIN, .revents = 0};
     if (processes_[rank] < 0 || ::poll(&ended, 1, 0) != 1) continue;
-    // A rank may exit as soon as it has done its part, while this one waits for slower ones; or
-    // because another is gone, which is the one to name.
+    // A rank may exit once it has done its part, while this rank waits for slower ones, or because
+    // a third rank has exited; the report must name that third rank.
     const Words& gone = words(static_cast<int>(rank));
     if (gone.ended.load(std::memory_order_acquire) == turn_ || gone.has_stopped) continue;
     return static_cast<int>(rank);

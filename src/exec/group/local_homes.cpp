@@ -6,7 +6,7 @@
 namespace harpe {
 namespace {
 
-// Whether other ranks touch it: by tasks of theirs, or as a part of a collective.
+// By allocation: whether other ranks access it, by tasks of theirs or in a collective.
 std::vector<bool> find_shared(const Plan& plan) {
   std::vector<bool> is_shared(plan.allocs.size(), false);
   for (const Task& task : plan.tasks) {
@@ -23,12 +23,12 @@ std::vector<bool> find_shared(const Plan& plan) {
   return is_shared;
 }
 
-// Per dimension of the buffer, how many elements of it are in the allocation.
+// Per dimension of the buffer: how many of its elements the allocation holds.
 std::vector<std::int64_t> local_shape(const Blocks& blocks, int buffer, RankId rank) {
   const BufferTable& table = blocks.buffers()[static_cast<std::size_t>(buffer)];
   const SlotShape slot = slot_shape(blocks, buffer, blocks.home(buffer, rank));
   std::vector<std::int64_t> shape;
-  std::size_t axis = 0;  // a buffer's axes are those of its dimensions, one after the other
+  std::size_t axis = 0;  // a buffer's axes are those of its dimensions, concatenated
   for (const DimTable& dim : table.dims) {
     std::int64_t extent = dim.axes.empty() ? dim.opaque : 1;
     for (std::size_t i = 0; i < dim.axes.size(); ++i) extent *= slot.axes[axis++].length;

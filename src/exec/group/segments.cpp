@@ -7,9 +7,9 @@
 namespace harpe {
 namespace {
 
-// Where a process's segment is, for others on its host.
+// How other processes of the host find a process's segment.
 struct SegmentCard {
-  std::int64_t process = 0;  // of the system
+  std::int64_t process = 0;  // process id
   std::int64_t file = 0;
 };
 
@@ -26,7 +26,7 @@ Checked<Segments> Segments::make(std::int64_t bytes, transport::Exchange& exchan
   segments.shared_.push_back(std::move(own));
   HP_TRY(const auto cards, exchange.all_gather(std::as_bytes(std::span(&card, 1))));
   const Checked<Ok> opened = segments.open_others(cards, exchange.rank(), is_near);
-  // No rank goes on, and perhaps exits, before every rank has opened what it needs.
+  // No rank continues, and perhaps exits, before every rank has opened the segments it needs.
   HP_REQUIRE_OK(agree(exchange, opened.ok() ? std::nullopt : std::optional(opened.error())));
   return segments;
 }

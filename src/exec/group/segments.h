@@ -11,18 +11,18 @@
 
 namespace harpe {
 
-// Memory of every process (or thread that exchanges like one) of this host, equally much of each,
-// which all of them reach. It is there until the last of them lets go of it.
+// Memory of every process of this host (or thread that exchanges like one), equally large for each,
+// that all of them map. It lives until the last of them releases it.
 class Segments {
  public:
   Segments() = default;
-  // Zeros; memory is taken as it is touched. Called by all who exchange; those that are not near
-  // give and open none. Errors: N002, N010, N017, X018.
+  // Zeroed; pages are committed on first touch. Collective over the exchange; processes that are
+  // not near neither share nor map memory. Errors: N002, N010, N017, X018.
   [[nodiscard]] static Checked<Segments> make(
       std::int64_t bytes, transport::Exchange& exchange,
       const std::function<bool(int)>& is_near = [](int) { return true; });
 
-  // Empty where it is not near.
+  // Empty if the process is not near.
   [[nodiscard]] std::span<std::byte> of(int process) const {
     return of_process_[static_cast<std::size_t>(process)];
   }

@@ -16,7 +16,7 @@ TensorHeap::TensorHeap(std::int64_t bytes) : bytes_(bytes / kTensorAlignment * k
 std::optional<std::int64_t> TensorHeap::take(std::int64_t bytes) {
   HP_CHECK(bytes > 0, "a piece of memory has bytes");
   const std::scoped_lock lock(mutex_);
-  if (bytes > bytes_) return std::nullopt;  // which may be too many to round up
+  if (bytes > bytes_) return std::nullopt;  // rounding up such a number may overflow
   const std::int64_t wanted = round_up(bytes, kTensorAlignment);
   const auto found =
       std::ranges::find_if(free_, [&](const auto& piece) { return piece.second >= wanted; });

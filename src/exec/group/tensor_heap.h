@@ -14,15 +14,15 @@ namespace harpe {
 
 constexpr std::int64_t kTensorAlignment = 256;
 
-// Which pieces of one rank's memory for tensors are taken. Calls may come from any thread.
+// Allocator of one rank's memory for tensors. Calls may come from any thread.
 class TensorHeap {
  public:
   explicit TensorHeap(std::int64_t bytes);
   TensorHeap(const TensorHeap&) = delete;
   TensorHeap& operator=(const TensorHeap&) = delete;
 
-  // Where a piece of at least so many bytes begins, a multiple of kTensorAlignment: the first that
-  // is long enough. None: there is none. Requires: bytes > 0.
+  // Offset of a piece of at least `bytes`, a multiple of kTensorAlignment: the first that fits.
+  // None if no piece fits. Requires: bytes > 0.
   [[nodiscard]] std::optional<std::int64_t> take(std::int64_t bytes);
   // Requires: `offset` was taken.
   void give_back(std::int64_t offset);
@@ -35,13 +35,13 @@ class TensorHeap {
  private:
   std::int64_t bytes_;
   mutable std::mutex mutex_;
-  std::map<std::int64_t, std::int64_t> free_;   // by offset: bytes; never two that touch
+  std::map<std::int64_t, std::int64_t> free_;   // by offset: bytes; adjacent pieces are merged
   std::map<std::int64_t, std::int64_t> taken_;  // likewise
 };
 
-// A piece of the heap, until the last pointer to it ends, on any thread. `memory` owns what the
-// heap divides, which begins at `begin`. Errors: I311 bytes below 1, or more than are free in one
-// piece.
+// A piece of the heap that lives until its last pointer ends, on any thread. `memory` owns the
+// memory that the heap divides, which begins at `begin`. Errors: I311 bytes below 1, or more than
+// the longest free piece.
 [[nodiscard]] Checked<std::shared_ptr<std::byte>> allocate_tensor(
     const std::shared_ptr<TensorHeap>& heap, const std::shared_ptr<const void>& memory,
     std::byte* begin, std::int64_t bytes);

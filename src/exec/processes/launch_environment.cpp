@@ -23,7 +23,7 @@ struct Names {
   std::string rank;
   std::string ranks;
   std::string local_rank;
-  std::string local_ranks;  // may be unset: all are on one host
+  std::string local_ranks;  // may be unset: all processes are on one host
 };
 
 LaunchError wrong_place(const Launch& launch, const Names& names) {
@@ -34,7 +34,7 @@ LaunchError wrong_place(const Launch& launch, const Names& names) {
                     " of its host: hosts must have equally many, one after the other"};
 }
 
-// Slurm's "4" or "4(x2)": the same on all hosts.
+// Slurm's "4" or "4(x2)": equal on all hosts.
 Result<int, LaunchError> count_on_each(const ReadVariable& read, const std::string& variable) {
   const std::string text = *read(variable);
   const std::string first = text.substr(0, text.find("(x"));
@@ -66,8 +66,8 @@ Result<Launch, LaunchError> read_numbers(const ReadVariable& read, const Names& 
   return launch;
 }
 
-// MASTER_ADDR and MASTER_PORT, where they are set. torchrun itself listens at that port, and says
-// so: the next one is ours.
+// MASTER_ADDR and MASTER_PORT, if set. torchrun listens at that port itself, and sets a variable to
+// say so; then the next port is ours.
 Result<std::optional<std::string>, LaunchError> master(const ReadVariable& read) {
   const std::optional<std::string> host = read("MASTER_ADDR");
   if (!host) return std::optional<std::string>();
@@ -79,7 +79,7 @@ Result<std::optional<std::string>, LaunchError> master(const ReadVariable& read)
   return std::optional(*host + ":" + std::to_string(port));
 }
 
-// A name that the processes of one job share and those of others do not; for one machine.
+// The address; its default is a name on this machine that only the processes of this job share.
 Result<Launch, LaunchError> with_address(const ReadVariable& read, Launch launch,
                                          const std::string& job) {
   if (const auto address = read("HARPE_ADDRESS")) {
@@ -134,7 +134,7 @@ Result<std::optional<Launch>, LaunchError> find_launch(const ReadVariable& read)
   };
   if (read("WORLD_SIZE")) return some(torchrun(read));
   if (read("OMPI_COMM_WORLD_SIZE")) return some(open_mpi(read));
-  // A batch script has a rank and a size too; only what srun starts has a step.
+  // A batch script has a rank and a size too; only a process that srun started has a step.
   if (read("SLURM_PROCID") && read("SLURM_STEP_ID")) return some(slurm(read));
   return std::optional<Launch>();
 }

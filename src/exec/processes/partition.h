@@ -6,8 +6,8 @@
 
 namespace harpe::processes {
 
-// Which process has which ranks of a plan, and which host has which processes: equally many each,
-// one after the other.
+// Which process has which ranks of a plan, and which host which processes: equally many each, in
+// consecutive order.
 struct Partition {
   int process = 0;  // this one
   int processes = 1;
@@ -22,7 +22,7 @@ struct Partition {
   [[nodiscard]] bool is_own(RankId rank) const { return process_of(rank) == process; }
   [[nodiscard]] RankId first_of(int of) const { return RankId(of * ranks_each); }
   [[nodiscard]] int host_of(int of) const { return of / processes_per_host; }
-  // On this process' host, itself included: their memory is in reach.
+  // Whether the process is on this process's host, itself included: its memory can be mapped.
   [[nodiscard]] bool is_near(int of) const { return host_of(of) == host_of(process); }
   [[nodiscard]] bool has_far() const { return processes > processes_per_host; }
 };

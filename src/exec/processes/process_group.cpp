@@ -14,9 +14,9 @@ using std::chrono::milliseconds;
 using std::chrono::minutes;
 using transport::Blob;
 
-// Who compiles kernels, or computes without waiting, may take long; who is gone is known at once.
+// Compiling kernels or computing may take long; an exited process is detected at once.
 constexpr minutes kPatience{10};
-// After a fault of its own a rank waits no longer than this for what the others say.
+// How long a rank with a fault waits for the reports of the others.
 constexpr milliseconds kAfterFault{1000};
 
 }  // namespace
@@ -54,7 +54,7 @@ Checked<Ok> ProcessGroup::compare(const std::string& hash) {
 Checked<Ok> ProcessGroup::wait_for_all() { return agree(std::nullopt); }
 
 std::jthread ProcessGroup::watch(std::function<void()> stop) {
-  constexpr milliseconds kLook{20};  // how often the end of the watch is looked for
+  constexpr milliseconds kLook{20};  // how often the thread checks whether the watch has ended
   return start_thread(
       [rendezvous = rendezvous_.get(), stop = std::move(stop)](const std::stop_token& end) {
         while (!end.stop_requested()) {
@@ -72,7 +72,8 @@ std::vector<ProcessGroup::Answer> ProcessGroup::conclude(std::span<const std::by
   const bool hears_first = rank() == 0 || blobs[0].has_value();
   std::vector<Answer> answers(blobs.size());
   for (std::size_t of = 0; of < blobs.size(); ++of) {
-    // Who hears nothing of process 0 knows nothing of the others, but who was told to be gone.
+    // Without process 0's answer the others' state is unknown, except for a process reported as
+    // lost.
     const bool is_known = hears_first || of == 0 || lost() == static_cast<int>(of);
     answers[of].is_lost = !blobs[of] && is_known;
     answers[of].said = std::move(blobs[of]);
@@ -82,7 +83,7 @@ std::vector<ProcessGroup::Answer> ProcessGroup::conclude(std::span<const std::by
 
 Checked<std::vector<std::chrono::nanoseconds>> ProcessGroup::longest_of(
     std::vector<std::chrono::nanoseconds> times) {
-  constexpr std::size_t kAtOnce = 65536;  // what one exchange holds
+  constexpr std::size_t kAtOnce = 65536;  // what fits into one exchange
   for (std::size_t from = 0; from < times.size(); from += kAtOnce) {
     const auto part = std::span(times).subspan(from, std::min(kAtOnce, times.size() - from));
     const auto all = rendezvous_->all_gather(std::as_bytes(part));
@@ -98,11 +99,11 @@ Checked<std::vector<std::chrono::nanoseconds>> ProcessGroup::longest_of(
   return times;
 }
 
-// As many exchanges as whoever has most takes: who has fewer adds nothing.
+// The process with most events determines the number of exchanges; the others add empty parts.
 template <class Event>
 Checked<std::vector<Event>> ProcessGroup::gather(std::span<const Event> own) {
   static_assert(std::is_trivially_copyable_v<Event>);
-  constexpr std::size_t kAtOnce = 16384;  // what one exchange holds
+  constexpr std::size_t kAtOnce = 16384;  // what fits into one exchange
   HP_TRY(const auto most, longest_of({std::chrono::nanoseconds(own.size())}));
   std::vector<Event> events;
   for (std::size_t from = 0; from < static_cast<std::size_t>(most.front().count());

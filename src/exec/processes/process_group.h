@@ -16,16 +16,16 @@
 
 namespace harpe::processes {
 
-// How many ranks of the plan each process has: the first the first so many, and so on. Errors: N016
-// where they do not share out.
+// How many consecutive ranks of the plan each process has. Errors: N016 if they do not divide
+// evenly.
 [[nodiscard]] Checked<std::int64_t> ranks_of_each(const Launch& launch, const Plan& plan);
 
-// The processes that run a plan together: what they tell each other. Every call is made by all of
-// them, in the same order. A process is what launchers call a rank.
+// The processes that run a plan together, and their exchanges. All of them make every call, in the
+// same order. Launchers call a process a rank.
 class ProcessGroup {
  public:
-  // `warn` is told of who is refused while the others are waited for. Errors: N010 to N014 they do
-  // not come together; X018.
+  // Calls `warn` for each process that is refused while this one waits for the others. Errors: N010
+  // to N014 the processes do not meet; X018.
   [[nodiscard]] static Checked<ProcessGroup> meet(const Launch& launch,
                                                   const std::function<void(const Diag&)>& warn);
 
@@ -34,34 +34,35 @@ class ProcessGroup {
   [[nodiscard]] int local_rank() const { return local_rank_; }
   [[nodiscard]] transport::Exchange& exchange() { return *rendezvous_; }
 
-  // Goes on once all could do what comes next. Errors: `failure`, where this one could not; N017
-  // another could not; N010.
+  // Returns once every process has reported whether it could do its part so far. Errors: `failure`,
+  // if this process could not; N017 if another could not; N010.
   [[nodiscard]] Checked<Ok> agree(const std::optional<Diag>& failure);
   // Errors: N015, N010.
   [[nodiscard]] Checked<Ok> compare(const std::string& hash);
-  // Waits for the others. Errors: N010.
+  // Barrier. Errors: N010.
   [[nodiscard]] Checked<Ok> wait_for_all();
 
-  // While the result lives: `stop` once a process is gone or has stopped, in another thread,
-  // perhaps more than once. No other call meanwhile.
+  // While the result lives, another thread calls `stop`, perhaps more than once, when a process has
+  // exited or stopped. Requires: no other call in the meantime.
   [[nodiscard]] std::jthread watch(std::function<void()> stop);
-  // The first that is gone, or did not answer in time.
+  // The first process that has exited or did not answer in time.
   [[nodiscard]] std::optional<int> lost() const { return rendezvous_->lost(); }
 
-  // What a process says once its executions are over, or its silence.
+  // What a process reports once its executions are over, or its silence.
   struct Answer {
     std::optional<transport::Blob> said;
-    bool is_lost = false;  // it answers no more; not known where nobody says so
+    bool is_lost = false;  // it has exited or hangs; unknown if no process reports it
   };
-  // Of every process; its own is `own`. Where this one is not fine, the others are told to stop.
-  // Who has more to do is waited for as long as it is heard of: silent for longer than a wait may
-  // take, and a second, it is lost. Requires: executions were watched until now.
+  // Gathers the answers of all processes; this process's is `own`. If this process has failed, it
+  // tells the others to stop. It waits for a process with more work as long as it hears from it; a
+  // process that is silent for longer than a wait may take, plus one second, is lost. Requires:
+  // executions were watched until now.
   [[nodiscard]] std::vector<Answer> conclude(std::span<const std::byte> own, bool is_fine,
                                              std::chrono::milliseconds wait_limit);
   // Each execution's time in the process where it took longest.
   [[nodiscard]] Checked<std::vector<std::chrono::nanoseconds>> longest_of(
       std::vector<std::chrono::nanoseconds> times);
-  // What a traced execution left, of all processes.
+  // The events of a traced execution, of all processes.
   [[nodiscard]] Checked<std::vector<TraceEvent>> events_of_all(std::vector<TraceEvent> own);
   [[nodiscard]] Checked<std::vector<KernelEvent>> events_of_all(std::vector<KernelEvent> own);
 
@@ -76,7 +77,7 @@ class ProcessGroup {
   int local_rank_;
 };
 
-// Where there are other processes, what one of them could not do is an error of all.
+// With several processes, an error in one of them is an error of all.
 template <class T>
 Checked<T> agreed(std::optional<ProcessGroup>& group, Checked<T> own) {
   if (!group) return own;

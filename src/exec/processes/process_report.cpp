@@ -9,7 +9,7 @@
 namespace harpe::processes {
 namespace {
 
-// Numbers as they are, texts behind their lengths: both sides are the same build (N015).
+// Plain bytes of numbers, and texts behind their lengths: both sides are the same build (N015).
 class Writer {
  public:
   template <class Value>
@@ -54,7 +54,7 @@ class Reader {
   std::span<const std::byte> bytes_;
 };
 
-// Both ways by one list of fields. False where a reader's bytes end too early.
+// Writes or reads all fields. False if the bytes of a reader end too early.
 template <class Bytes, class FaultOf>
 bool each_field(FaultOf& fault, const Bytes& step) {
   return step(fault.kind) && step(fault.rank) && step(fault.task) && step(fault.task_text) &&
@@ -72,8 +72,8 @@ Fault lost(RankId rank) {
   return fault;
 }
 
-// 0: it ended, or its own part failed; 1: what it waits for is nobody else's fault that is known;
-// 2: it waits for who waits.
+// 0: the rank has exited or its own part failed; 1: it waits for a rank without a known fault; 2:
+// it waits for a rank that waits itself.
 int distance_of(const Fault& fault, const std::set<RankId>& waiting) {
   const bool waits = fault.kind == FaultKind::WaitTimedOut || fault.kind == FaultKind::WaitGivenUp;
   if (!waits) return 0;

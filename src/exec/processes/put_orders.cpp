@@ -13,16 +13,16 @@ namespace {
 
 using transport::Follows;
 
-// A put in its queue.
+// A put and its place in the queue.
 struct Placed {
   TaskId put;
   RankId to;
   Fence fence = Fence::PerPut;
-  bool waits = false;  // for others than its queue, itself or by what its queue has before it
+  bool waits = false;  // for tasks outside its queue, by itself or by a task before it in the queue
 };
 using PutQueue = std::vector<Placed>;
 
-// Tasks that wait for more than what begins their rank's execution.
+// Tasks that wait for anything but Entries.
 std::set<TaskId> waiting_tasks(const Plan& plan) {
   std::set<TaskId> waiting;
   for (const Sync& sync : plan.syncs) {
@@ -37,7 +37,7 @@ std::vector<PutQueue> queues_of(const Plan& plan, const std::vector<TaskId>& put
   const std::set<TaskId> waiting = waiting_tasks(plan);
   const std::set<TaskId> all_puts(puts.begin(), puts.end());
   std::map<QueueId, PutQueue> queues;
-  std::map<QueueId, bool> waits;  // since the put before
+  std::map<QueueId, bool> waits;  // since the previous put
   for (std::size_t i = 0; i < plan.tasks.size(); ++i) {
     const TaskId id(static_cast<std::int64_t>(i));
     const Task& task = plan.tasks[i];

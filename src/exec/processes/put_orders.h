@@ -9,21 +9,22 @@
 
 namespace harpe::processes {
 
-// How the signal behind a put is ordered, and what its rank's queue says may follow it.
+// How the signal behind a put is ordered, and what may follow it in its rank's queue.
 struct PutOrder {
   Fence fence = Fence::PerPut;
   transport::Follows follows = transport::Follows::Nothing;
   friend bool operator==(const PutOrder&, const PutOrder&) = default;
 };
 
-// Per put the strictest fence of its signals to the rank that it goes to: what the network raises
-// behind it. Other ranks hear of a put once it is over there, under any fence.
+// Per put, the strictest fence of its signals to the receiver, which the network raises behind the
+// put. Other ranks learn of a put once it is complete at its receiver, under any fence.
 [[nodiscard]] std::map<TaskId, Fence> find_fences(const Plan& plan);
 
-// Of those puts, in the order of their ids, as docs/simulator.md prices them: one without a fence
-// goes with the next of its queue. Puts in a row are a batch, with `dest` and `batch` those to one
-// rank, with `epoch` those to any; a put that waits for others begins one, and so does one before
-// which its queue has waited: what it waited for may need the signals of those before.
+// The orders of these puts, by ascending id, as docs/simulator.md prices them. A put without a
+// fence uses the fence of the next one in its queue. Consecutive puts form a batch: to one rank
+// with `dest` and `batch`, to any rank with `epoch`. A put that waits for other tasks, or before
+// which its queue has waited, begins a new batch, because that wait may depend on signals of the
+// earlier puts.
 [[nodiscard]] std::map<TaskId, PutOrder> order_puts(const Plan& plan,
                                                     const std::vector<TaskId>& puts);
 

@@ -4,7 +4,7 @@
 
 namespace harpe {
 
-// GPUs by the CUDA executor; compiled where CUDA's headers are.
+// GPUs through the CUDA executor; compiled if CUDA's headers are present.
 class CudaGpus final : public Gpus {
  public:
   [[nodiscard]] Checked<int> count() const override;

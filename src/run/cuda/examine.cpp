@@ -13,13 +13,13 @@
 namespace harpe {
 namespace {
 
-// Major, minor and patch in one number, each below `step`.
+// Prints major, minor and patch, which are one number with each part below `step`.
 std::string print_version(std::int64_t number, std::int64_t step) {
   return std::to_string(number / (step * step)) + "." + std::to_string(number / step % step) + "." +
          std::to_string(number % step);
 }
 
-// Of a library that is open, by the name it was opened by.
+// The file of an open library, by the name that it was opened with.
 std::string file_of(const std::string& name) {
   void* const handle = ::dlopen(name.c_str(), RTLD_NOW | RTLD_NOLOAD);
   link_map* map = nullptr;
@@ -33,7 +33,7 @@ LibraryFacts refused(LibraryFacts facts, const Diag& why) {
   return facts;
 }
 
-// A library that is only asked which version it is.
+// A library of which only the version is read.
 struct Candidate {
   library::Wanted wanted;
   std::string cost;
@@ -72,7 +72,7 @@ const std::vector<Candidate>& candidates() {
   return kAll;
 }
 
-// Where baselines look for it.
+// Searches the same places as baselines.
 LibraryFacts examine_library(const Candidate& candidate, const library::Search& search) {
   LibraryFacts facts{.name = candidate.wanted.what,
                      .path = "",
@@ -89,7 +89,7 @@ LibraryFacts examine_library(const Candidate& candidate, const library::Search& 
   return facts;
 }
 
-// Where runs look for it, and nowhere else.
+// Searches exactly the places of runs.
 LibraryFacts examine_compiler(const CudaPlaces& places) {
   LibraryFacts facts{.name = "NVRTC",
                      .path = "",
@@ -104,7 +104,7 @@ LibraryFacts examine_compiler(const CudaPlaces& places) {
   return facts;
 }
 
-// What the driver says of a GPU without a context; 0 where it says nothing.
+// An attribute of a GPU, read without a context; 0 if the driver does not report it.
 int attribute(const cuda::DriverApi& driver, CUdevice device, CUdevice_attribute which) {
   int value = 0;
   return driver.cuDeviceGetAttribute(&value, which, device) == CUDA_SUCCESS ? value : 0;

@@ -14,7 +14,7 @@ namespace {
 
 using cuda::KernelVariant;
 
-// The shipped kernels of that name or family, which must be some.
+// Adds the shipped kernels of that name or family; at least one must exist.
 Checked<Ok> add_named(const std::string& name, const std::vector<KernelVariant>& shipped,
                       std::vector<KernelRow>& rows) {
   const std::size_t before = rows.size();
@@ -48,7 +48,7 @@ Checked<Ok> compile_row(const cuda::Nvrtc& compiler, const std::optional<std::st
   return Ok{};
 }
 
-// Each worker takes the next row that nobody has; what one throws is thrown here.
+// Each worker takes the next row in turn; an exception of a worker is rethrown here.
 void compile_rows(const cuda::Nvrtc& compiler, const std::optional<std::string>& cache,
                   std::vector<KernelRow>& rows) {
   std::atomic<std::size_t> next = 0;

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::int64_t kNormRun = 8;
 constexpr std::size_t kNormChains = 256;
-constexpr std::size_t kNormWarp = 32;     // chains of one tree; the trees are added up in order
+constexpr std::size_t kNormWarp = 32;     // chains of one tree; trees are added in order
 constexpr std::int64_t kNormChunk = 512;  // elements worked on at a time; a multiple of kNormRun
 
 using NormRows = AddRmsNormProblem::Rows;
@@ -46,7 +46,7 @@ Real add_chains(std::array<Real, kNormChains>& chains) {
   return sum;
 }
 
-// The row's sums, and what their squares add up to.
+// Stores the row's sums and returns the sum of their squares.
 template <class Real>
 Real add_residual(const AddRmsNormProblem& p, std::int64_t row) {
   std::array<Real, kNormChains> chains{};

@@ -14,7 +14,7 @@
 namespace harpe {
 namespace {
 
-// A block of queries: its rows' running state, relative to their maxima until `finish`.
+// A block of queries with the running state of its rows, relative to their maxima until `finish`.
 template <class Real>
 class QueryBlock {
  public:
@@ -41,7 +41,7 @@ class QueryBlock {
     return static_cast<Real*>(p_.o) + (first_ + row) * p_.o_row_stride;
   }
   Real& lse(std::int64_t row) { return static_cast<Real*>(p_.lse)[(first_ + row) * p_.lse_stride]; }
-  // A normalised state is one key of score lse and value o.
+  // A normalised state counts as one key with score lse and value o.
   void begin(std::int64_t row);
   void add_values(const SoftmaxTile<Real>& tile, const DenseView<Real>& v);
 
@@ -53,8 +53,8 @@ class QueryBlock {
   Real* max_;
   Real* sum_;
   Real* o_;
-  bool empty_ = true;  // o_ holds nothing
-  SeenColumns seen_;   // of the tile being added
+  bool empty_ = true;  // o_ has no value yet
+  SeenColumns seen_;   // of the current tile
 };
 
 template <class Real>
@@ -119,7 +119,7 @@ void QueryBlock<Real>::add_values(const SoftmaxTile<Real>& tile, const DenseView
               .products = p_.products});
     return;
   }
-  // A probability of 0 times NaN would reach rows that do not see it.
+  // A probability of 0 times NaN would reach rows that do not see that key.
   for (std::int64_t row = 0; row < rows_; ++row) {
     Real* o = o_ + row * p_.value_dim;
     if (tile.first) std::fill_n(o, p_.value_dim, Real{0});

@@ -11,7 +11,7 @@
 namespace harpe {
 namespace {
 
-// Rows of an operand, as they are multiplied with each other and with numbers made here.
+// Rows of an operand: as given, for GEMMs of operands, and widened, for GEMMs with computed values.
 template <class Real>
 struct Operand {
   DenseView<Real> wide;
@@ -45,7 +45,7 @@ void begin(const SumMatrix& sums, std::int64_t rows, std::int64_t columns) {
   }
 }
 
-// A block of queries against one block of keys after the other.
+// A block of queries, which visits blocks of keys one after the other.
 template <class Real>
 class QueryGradients {
  public:
@@ -67,7 +67,7 @@ class QueryGradients {
     }
   }
 
-  // Adds what the pairs with keys [key, key + columns) contribute.
+  // Adds the contributions of the pairs with keys [key, key + columns).
   void add_keys(std::int64_t key, std::int64_t columns);
 
  private:
@@ -88,7 +88,7 @@ class QueryGradients {
   Operand<Real> d_o_;
   Real* lse_;
   Real* delta_;
-  SeenColumns seen_;  // of the tile being added
+  SeenColumns seen_;  // of the current tile
 };
 
 template <class Real>
@@ -121,7 +121,7 @@ void QueryGradients<Real>::add(const MatrixView& left, std::int64_t m, std::int6
             .products = p_.products});
 }
 
-// Would a factor of 0 meet a NaN or an infinity that belongs to another pair?
+// Whether a factor of 0 would meet a NaN or an infinity of another pair.
 template <class Real>
 bool QueryGradients<Real>::hides_nan(const BackwardTile<Real>& tile,
                                      const DenseView<Real>& k) const {

@@ -4,10 +4,9 @@
 
 namespace harpe {
 
-// A query that sees no key, or whose lse is -inf, has no part in any gradient. What a query does
-// not see never reaches it, and it never reaches what it does not see, NaN included.
-// Requires: q, k, v, d_o of equal dtype among f16, bf16, f32, f64; results overlap no operand.
-// Keeps: as multiply.
+// A query that sees no key, or whose lse is -inf, contributes to no gradient. Hidden pairs affect
+// nothing in either direction, NaN included. Requires: q, k, v, d_o of equal dtype among f16, bf16,
+// f32, f64; results overlap no operand. Keeps: as multiply.
 void differentiate_attention(const AttentionBackwardProblem& problem);
 
 }  // namespace harpe

@@ -9,10 +9,9 @@
 
 namespace harpe {
 
-// What the attention kernels' blocks of queries and keys have in common.
+// What the attention kernels' blocks of queries and keys share.
 
-// Scores of 128 x 512 are 256 KiB of f32: with a tile of K and V they stay in the second-level
-// cache.
+// Scores of 128 x 512 are 256 KiB of f32: with a tile of K and V they stay in the L2 cache.
 constexpr std::int64_t kQueryBlock = 128;
 constexpr std::int64_t kKeyBlock = 512;
 
@@ -34,7 +33,8 @@ MatrixView as_view(const DenseView<Real>& dense) {
           .column_stride = view.row_stride};
 }
 
-// The first rows x columns of `view`, as `multiply` takes them without widening them every time.
+// The first rows x columns of `view` in the type that `multiply` uses, so that it need not widen
+// them.
 template <class Real>
 MatrixView ready(const MatrixView& view, std::int64_t rows, std::int64_t columns, Scratch purpose,
                  Products products) {
@@ -42,7 +42,7 @@ MatrixView ready(const MatrixView& view, std::int64_t rows, std::int64_t columns
   return as_view(pack(view, rows, columns, scratch_of<Real>(purpose, rows * columns)));
 }
 
-// The same in Real, rows contiguous: what multiplies numbers that were computed here.
+// The same in Real with contiguous rows, for GEMMs with computed values.
 template <class Real>
 DenseView<Real> widened(const MatrixView& view, std::int64_t rows, std::int64_t columns,
                         Scratch purpose) {

@@ -9,7 +9,7 @@
 
 namespace harpe {
 
-// Storage types as types: how an element lies in memory, and f32 or f64, whichever holds it
+// Storage types as C++ types: an element's bits in memory, and f32 or f64, whichever represents it
 // exactly.
 struct StoredF64 {
   using Bits = double;

@@ -88,8 +88,8 @@ template <class Real>
       lse = lse2;
       continue;
     }
-    // With d = lse2 - lse the weights are 1 / (1 + e^d) and 1 / (1 + e^-d): the larger first, so
-    // that the exponential never overflows. In f64, because a row's value_dim elements share them.
+    // With d = lse2 - lse the weights are 1 / (1 + e^d) and 1 / (1 + e^-d). Computed from e^-|d|,
+    // which cannot overflow. In f64, because a row's value_dim elements share them.
     const double difference = static_cast<double>(lse2) - static_cast<double>(lse);
     const double e = std::exp(-std::fabs(difference));
     const double larger = 1.0 / (1.0 + e);

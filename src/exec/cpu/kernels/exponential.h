@@ -5,15 +5,14 @@
 
 namespace harpe {
 
-// One vector register's worth of numbers where registers have 64 bytes; compilers split it
-// elsewhere.
+// One register of numbers on machines with 64-byte vectors; elsewhere compilers split it.
 typedef float F32Lanes __attribute__((vector_size(64)));
 typedef double F64Lanes __attribute__((vector_size(64)));
 typedef std::int32_t I32Lanes __attribute__((vector_size(64)));
 
-// x = e^x for x <= 88, error below 1.1 units in the last place; 0 below -87.68, where the result
-// leaves the normal range; NaN stays NaN. e^x = 2^n e^r with n an integer and |r| <= log(2) / 2:
-// log(2) is taken in two parts so that r loses nothing; e^r is a polynomial with relative error
+// x = e^x for x <= 88, with an error below 1.1 units in the last place; 0 below -87.68, where the
+// result leaves the normal range; NaN stays NaN. e^x = 2^n e^r with n an integer and |r| <= log(2)
+// / 2. log(2) is split into two parts so that r is exact; e^r is a polynomial with relative error
 // 0.07 * 2^-24.
 [[gnu::always_inline]] inline void exponentiate(F32Lanes& x) {
   constexpr float kShift = 0x1.8p23F;  // adding it leaves round(n) in the low bits
@@ -28,7 +27,7 @@ typedef std::int32_t I32Lanes __attribute__((vector_size(64)));
   p = p * r + 0x1.fffffcp-2F;
   p = p * r + 1.0F;
   p = p * r + 1.0F;
-  // n + 127 as the exponent field; -127 gives the number 0.
+  // n + 127 as the exponent field; -127 yields 0.
   const I32Lanes power = (__builtin_bit_cast(I32Lanes, shifted) - 0x4b400000 + 127) << 23;
   x = p * __builtin_bit_cast(F32Lanes, power);
 }

@@ -11,8 +11,7 @@
 namespace harpe {
 namespace {
 
-// Panels of operands that have to be widened: B's stays in the second-level cache while A passes
-// by.
+// Panels of operands that must be widened: B's panel stays in the L2 cache while A streams past.
 constexpr std::int64_t kPanelRows = 256;
 constexpr std::int64_t kPanelColumns = 512;
 constexpr std::int64_t kPanelDepth = 512;
@@ -22,7 +21,7 @@ C* at(void* c, std::int64_t row_stride, std::int64_t row, std::int64_t column) {
   return static_cast<C*>(c) + row * row_stride + column;
 }
 
-// Operands that the kernels cannot take as they lie: of another type, or with overlapping rows.
+// For operands that the kernels cannot use in place: of another type, or with overlapping rows.
 template <class T>
 void multiply_panels(const GemmProblem& p) {
   const std::int64_t depth = std::min(p.k, kPanelDepth);
@@ -49,7 +48,7 @@ void multiply_panels(const GemmProblem& p) {
   }
 }
 
-// Returns false, having done nothing, when an operand does not lie as the kernels need it.
+// Returns false, without effect, if an operand's layout does not fit the kernels.
 template <class T, class C>
 bool multiply_in_place(const GemmProblem& p) {
   const DenseView<T> a = as_dense<T>(p.a, p.m, p.k);
@@ -78,7 +77,7 @@ void fill_zero(const GemmProblem& p) {
 
 void multiply(const GemmProblem& problem) {
   GemmProblem p = problem;
-  if (p.m == 1) p.c_row_stride = std::max(p.c_row_stride, p.n);  // never taken, but checked
+  if (p.m == 1) p.c_row_stride = std::max(p.c_row_stride, p.n);  // never used, but checked
   HP_CHECK(p.a.dtype == p.b.dtype, "operands of two types, `" + std::string(print(p.a.dtype)) +
                                        "` and `" + std::string(print(p.b.dtype)) + "`");
   HP_CHECK(p.m <= 1 || p.c_row_stride >= p.n, "rows of the result overlap");

@@ -7,13 +7,14 @@
 
 namespace harpe {
 
-// Products of f16 and bf16 operands are summed in f32; bf16 operands below 2^-126 may count as 0.
-// Requires: a and b of equal dtype among f16, bf16, f32, f64; c overlaps neither.
-// Keeps: single-threaded, re-entrant, and bitwise the same for the same shape, strides and values.
+// c = (accumulate ? c : 0) + a * b. f16 and bf16 operands are summed in f32; bf16 operands below
+// 2^-126 may count as 0. Requires: a and b of equal dtype among f16, bf16, f32, f64; c overlaps
+// neither. Keeps: single-threaded, re-entrant, and bitwise the same for equal shape, strides and
+// values.
 void multiply(const GemmProblem& problem);
 
-// Who multiplies operands of this type on this machine: "oneDNN", "OpenBLAS" or "own loops", and
-// whether as they are ("bf16") or widened first ("f32").
+// What computes GEMMs of this type on this machine: "oneDNN", "OpenBLAS" or "own loops", and the
+// type of operands it uses: as given ("bf16") or widened first ("f32").
 struct GemmBackend {
   std::string_view library;
   DType operands = DType::F32;

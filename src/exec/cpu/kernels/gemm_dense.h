@@ -6,7 +6,8 @@
 
 namespace harpe {
 
-// A matrix as the libraries take it: rows of `stride` elements, of the matrix or of its transpose.
+// A matrix in the form libraries need: rows of `stride` elements, of the matrix or of its
+// transpose.
 template <class T>
 struct DenseView {
   const T* data = nullptr;
@@ -36,7 +37,7 @@ void multiply_dense(const GemmF64& problem, Products products);
 // Requires: gemm_backend(BF16, products).operands is BF16.
 void multiply_dense(const GemmBF16& problem, Products products);
 
-// Harpe's own blocked kernel, for machines without a library.
+// Harpe's own blocked kernel, for machines without a fitting library.
 void multiply_loops(const GemmF32& problem);
 void multiply_loops(const GemmF64& problem);
 

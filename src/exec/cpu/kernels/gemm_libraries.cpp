@@ -16,7 +16,7 @@
 #include <oneapi/dnnl/dnnl.h>
 #endif
 #ifdef HARPE_WITH_ONEDNN_BF16
-// Exported, but in no public header.
+// Exported, but declared in no public header.
 extern "C" dnnl_status_t dnnl_gemm_bf16bf16f32(char transa, char transb, dnnl_dim_t m, dnnl_dim_t n,
                                                dnnl_dim_t k, float alpha, const std::uint16_t* a,
                                                dnnl_dim_t lda, const std::uint16_t* b,
@@ -48,8 +48,8 @@ bool has_avx512_bf16() {
 #endif
 
 #ifdef HARPE_WITH_OPENBLAS
-// OpenBLAS, opened by the first multiplication and not linked: it starts threads as it is loaded,
-// and ends the process where the system refuses them. How many is set by the process
+// OpenBLAS, opened by the first GEMM and not linked, because on loading it starts threads, and ends
+// the process if the system refuses them. The process sets the number of threads
 // (docs/decisions/0006-threaded-openblas.md). Never closed.
 class OpenBlas {
  public:
@@ -83,10 +83,10 @@ const OpenBlas& open_blas() {
 }
 #endif
 
-// OpenBLAS picks by processor model, and takes AVX2 kernels for models newer than itself: half the
-// rate of oneDNN, which generates code for whatever there is, and 0.6 of our own loops (measured,
-// f32 and f64). Its sequential build does not lock its buffers: two callers at once get wrong
-// products.
+// OpenBLAS selects kernels by processor model, and AVX2 kernels for models newer than itself. These
+// run at half the rate of oneDNN, which generates code for the actual processor, and at 0.6 of our
+// own loops (measured, f32 and f64). Its sequential build does not lock its buffers: two concurrent
+// callers get wrong results.
 Library blas_or_loops() {
 #ifdef HARPE_WITH_OPENBLAS
   const OpenBlas& blas = open_blas();
@@ -108,7 +108,7 @@ Library f32_library() {
 
 Library f64_library() { return blas_or_loops(); }
 
-// Without the instruction oneDNN emulates it: slower than widening to f32.
+// Without the instruction oneDNN emulates it, which is slower than widening to f32.
 bool multiplies_bf16() {
 #ifdef HARPE_WITH_ONEDNN_BF16
   return has_avx512_bf16();
@@ -154,8 +154,7 @@ void multiply_blas(Function multiply, const Problem& p) {
 #endif
 
 #ifdef HARPE_WITH_ONEDNN
-// oneDNN takes its threads from OpenMP's setting of the calling thread: one, for the time of a
-// call.
+// oneDNN uses the OpenMP thread count of the calling thread: set to one for the time of a call.
 class OneOmpThread {
  public:
   OneOmpThread() : before_(omp_get_max_threads()) { omp_set_num_threads(1); }

@@ -9,10 +9,9 @@
 namespace harpe {
 namespace {
 
-// The usual three-level blocking: B in panels of kDepth x kColumns (third-level cache), A in blocks
-// of kRows x kDepth (second-level cache), both repacked so that a register tile of tile_rows x
-// tile_columns reads them front to back. Edges are padded with zeros and written through a small
-// tile.
+// The usual three-level blocking: B in panels of kDepth x kColumns (L3 cache), A in blocks of kRows
+// x kDepth (L2 cache), both repacked so that a register tile of tile_rows x tile_columns reads them
+// sequentially. Edges are padded with zeros and stored through a small tile.
 constexpr std::int64_t kRows = 192;
 constexpr std::int64_t kColumns = 2048;
 constexpr std::int64_t kDepth = 256;
@@ -90,7 +89,7 @@ TileKernel<T> tile_kernel() {
   return {.rows = 4, .columns = 2 * kLanes, .run = &tile_baseline<T>};
 }
 
-// Strips of `strip` lines (rows of A, columns of B), within a strip depth-major; the last one
+// Strips of `strip` lines (rows of A, columns of B), depth-major within a strip; the last one is
 // padded. `line_stride` and `depth_stride` are the steps in `source`.
 template <class T>
 void pack_strips(T* out, const T* source, std::int64_t line_stride, std::int64_t depth_stride,

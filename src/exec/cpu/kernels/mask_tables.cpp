@@ -7,7 +7,7 @@
 namespace harpe {
 namespace {
 
-// Of keys that lie in pages; no mask of documents stands beside it.
+// Labels keys that lie in pages; no document mask combines with them.
 void label_pages(const MaskTables& tables, std::int64_t keys, std::int64_t* labels) {
   std::fill_n(labels, keys, kUnseenLabel);
   for (std::int64_t i = 0; i < tables.page_count; ++i) {

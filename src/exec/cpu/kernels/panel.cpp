@@ -27,7 +27,7 @@ MatrixView part(const MatrixView& view, std::int64_t row, std::int64_t column) {
 template <class T>
 DenseView<T> as_dense(const MatrixView& view, std::int64_t rows, std::int64_t columns) {
   const T* data = static_cast<const T*>(view.data);
-  // A stride along an extent of 1 is never taken, so any sufficient one will do.
+  // The stride along an extent of 1 is not used, so any sufficient value will do.
   if ((view.column_stride == 1 || columns == 1) && (view.row_stride >= columns || rows == 1)) {
     return {.data = data, .stride = std::max(view.row_stride, columns), .transposed = false};
   }

@@ -14,8 +14,8 @@ constexpr DType kDTypeOf = std::is_same_v<Real, double> ? DType::F64 : DType::F3
 // The part of a matrix that begins at (row, column).
 [[nodiscard]] MatrixView part(const MatrixView& view, std::int64_t row, std::int64_t column);
 
-// The first rows x columns of `view` as they lie, where the libraries can take them so; else no
-// data (extents repeated by strides too short for them).
+// The first rows x columns of `view` in place, if libraries can use that layout; else null data
+// (for example, if strides are too short for the extents).
 template <class T>
 [[nodiscard]] DenseView<T> as_dense(const MatrixView& view, std::int64_t rows,
                                     std::int64_t columns);
@@ -26,7 +26,7 @@ template <class T>
 [[nodiscard]] DenseView<T> pack(const MatrixView& view, std::int64_t rows, std::int64_t columns,
                                 T* memory);
 
-// The same, rows contiguous in any case.
+// The same, but rows are always contiguous.
 template <class T>
 [[nodiscard]] DenseView<T> pack_rows(const MatrixView& view, std::int64_t rows,
                                      std::int64_t columns, T* memory);

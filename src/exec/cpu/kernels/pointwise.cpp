@@ -12,7 +12,7 @@
 namespace harpe {
 namespace {
 
-constexpr std::int64_t kChunk = 512;  // elements worked on at a time, in registers' types
+constexpr std::int64_t kChunk = 512;  // elements processed at a time, in f32 or f64
 
 template <class Real>
 void widen(const PointwiseProblem::Operand& operand, std::int64_t first, std::int64_t n,
@@ -20,7 +20,7 @@ void widen(const PointwiseProblem::Operand& operand, std::int64_t first, std::in
   widen(operand.data, operand.dtype, operand.stride, first, n, values);
 }
 
-// x / (1 + e^-x). The root of the exponential keeps the quotient where e^-x would overflow.
+// x / (1 + e^-x). With the root of the exponential the quotient is right where e^-x would overflow.
 template <class Real>
 [[gnu::always_inline]] inline Real silu(Real x) {
   const Real root = std::exp(-std::abs(x) / 2);
@@ -28,7 +28,7 @@ template <class Real>
   return x < 0 ? x * root / weight * root : x / weight;
 }
 
-// The weight is halved and not the product, which may overflow.
+// Halves the weight, not the product, because the product may overflow.
 template <class Real>
 [[gnu::always_inline]] inline Real gelu(Real x) {
   return x * (std::erfc(-x / std::numbers::sqrt2_v<Real>) / 2);

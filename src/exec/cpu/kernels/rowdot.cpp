@@ -9,7 +9,7 @@
 namespace harpe {
 namespace {
 
-constexpr std::size_t kChains = 16;  // independent sums: one would wait for every addition
+constexpr std::size_t kChains = 16;  // independent sums, to hide the latency of additions
 
 template <class Stored>
 auto dot(const typename Stored::Bits* a, std::int64_t a_stride, const typename Stored::Bits* b,

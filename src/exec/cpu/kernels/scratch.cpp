@@ -24,7 +24,7 @@ void* scratch(Scratch purpose, std::size_t bytes) {
   thread_local std::array<Block, static_cast<std::size_t>(Scratch::Labels) + 1> blocks;
   Block& block = blocks[static_cast<std::size_t>(purpose)];
   if (block.bytes < bytes) {
-    block.memory.reset();  // first, so that both are never held at once
+    block.memory.reset();  // freed first, so that old and new memory never coexist
     block.bytes = 0;
     block.memory.reset(static_cast<std::byte*>(::operator new(bytes, kAlignment)));
     block.bytes = bytes;

@@ -5,7 +5,7 @@
 
 namespace harpe {
 
-// What the buffers of a calling thread are for; kernels that call each other use different ones.
+// The purposes of a thread's buffers; kernels that call each other use different ones.
 enum class Scratch : std::uint8_t {
   PanelA,
   PanelB,
@@ -21,9 +21,8 @@ enum class Scratch : std::uint8_t {
   Labels
 };
 
-// `bytes` of the calling thread's own memory, aligned to 64, with unspecified content. Grown on
-// demand and kept until the thread ends: valid until the same thread asks for the same purpose
-// again.
+// `bytes` of the calling thread's own memory, aligned to 64, with unspecified content. It grows on
+// demand and lives until the thread ends; valid until the thread requests the same purpose again.
 [[nodiscard]] void* scratch(Scratch purpose, std::size_t bytes);
 
 template <class T>

@@ -16,14 +16,14 @@ struct ColumnRun {
   std::int64_t end = 0;
 };
 
-// Per row of a tile of scores the runs of columns it sees, ascending and apart.
+// Per row of a tile of scores: the runs of columns that it sees, ascending and disjoint.
 class SeenColumns {
  public:
-  // Positions in `visible` and in `labels` are rows and columns of the tile.
+  // `visible` and `labels` refer to rows and columns of the tile.
   void set(const Visibility& visible, const SeenLabels& labels, std::int64_t rows,
            std::int64_t columns);
 
-  // Every row sees every column: `of` is not to be asked.
+  // Every row sees every column; then `of` must not be called.
   [[nodiscard]] bool all() const { return first_.empty(); }
   [[nodiscard]] bool none() const { return !all() && runs_.empty(); }
   [[nodiscard]] std::span<const ColumnRun> of(std::int64_t row) const {
@@ -37,24 +37,24 @@ class SeenColumns {
     std::int64_t label;
   };
 
-  // The columns as runs of one label; what nobody sees is in none.
+  // Splits the columns into runs of one label; columns that no row sees are in no run.
   void split(const SeenLabels& labels, std::int64_t columns);
   // All rows and columns have one label.
   [[nodiscard]] bool is_one(const SeenLabels& labels, std::int64_t rows,
                             std::int64_t columns) const;
-  // What the row sees of a run.
+  // Adds the part of a run that the row sees.
   void add(const ColumnRun& run, const SeenLabels& labels, std::int64_t row);
 
   std::vector<Labelled> labelled_;
   std::vector<ColumnRun> runs_;
-  std::vector<std::size_t> first_;  // of each row, in runs_; and where the last row's end
+  std::vector<std::size_t> first_;  // per row: index in runs_ of its first run; then the end
 };
 
-// Keys of `keys` outside of which none of the first `rows` queries sees any.
+// The range of keys that contains all keys visible to the first `rows` queries.
 [[nodiscard]] ColumnRun seen_by_rows(const Visibility& visible, std::int64_t rows,
                                      std::int64_t keys);
 
-// Everything between the runs, from `begin` to `end`.
+// Fills the gaps between the runs, from `begin` to `end`.
 template <class Real>
 void fill_hidden(Real* row, std::span<const ColumnRun> runs, std::int64_t begin, std::int64_t end,
                  Real value) {

@@ -18,10 +18,9 @@ constexpr std::int64_t kLanes = 64 / static_cast<std::int64_t>(sizeof(Real));
 template <class Real>
 constexpr Real kNone = -std::numeric_limits<Real>::infinity();
 
-constexpr int kUnroll =
-    4;  // independent chains: one would wait for the latency of every max and add
+constexpr int kUnroll = 4;  // independent chains, to hide the latency of max and add
 
-// Scales a row in place; its largest element. NaN are passed over.
+// Scales a row in place; returns its largest element, ignoring NaN.
 template <class Real>
 [[gnu::always_inline]] inline Real scale_row(Real* row, std::int64_t n, Real scale) {
   Lanes<Real> best[kUnroll];
@@ -41,7 +40,7 @@ template <class Real>
   return most;
 }
 
-// row = e^(row - shift); the sum.
+// row = e^(row - shift); returns the sum.
 template <class Real>
 [[gnu::always_inline]] inline Real exponentiate_row(Real* row, std::int64_t n, Real shift) {
   Lanes<Real> sums[kUnroll] = {};
@@ -80,8 +79,8 @@ template <class Real>
   const std::int64_t begin = runs.front().begin / kUnit * kUnit;
   const std::int64_t end = (runs.back().end + kUnit - 1) / kUnit * kUnit;
   std::fill(row, row + begin, Real{0});
-  // What is hidden takes part as a score that is there anyway, then as one of weight 0. (-inf from
-  // the start would not do: a scale of 0 makes it NaN, a negative one +inf.)
+  // Hidden columns first repeat a visible score, then get weight 0. (-inf from the start would
+  // fail: a scale of 0 makes it NaN, a negative scale +inf.)
   fill_hidden(row, runs, begin, end, row[runs.front().begin]);
   const Real most = scale_row(row + begin, end - begin, tile.scale);
   fill_hidden(row, runs, begin, end, kNone<Real>);

@@ -6,8 +6,8 @@
 
 namespace harpe {
 
-// A tile of scores on its way to probabilities, and the running state of its rows: `max` and `sum`
-// over the keys seen so far, `o` their values weighted relative to `max`.
+// A tile of scores to turn into probabilities, and the running state of its rows: `max` and `sum`
+// over the keys so far, `o` the sum of their values weighted relative to `max`.
 template <class Real>
 struct SoftmaxTile {
   Real* scores = nullptr;   // rows x stride: q k^T in, probabilities out; 64-byte aligned
@@ -20,15 +20,15 @@ struct SoftmaxTile {
   Real* sum = nullptr;
   Real* o = nullptr;  // rows x value_dim
   std::int64_t value_dim = 0;
-  bool first = false;  // o holds nothing yet and is left alone
+  bool first = false;  // o has no value yet and is not touched
 };
 
 // Rows are processed in units of four 64-byte vectors.
 template <class Real>
 constexpr std::int64_t softmax_padding = 256 / static_cast<std::int64_t>(sizeof(Real));
 
-// Turns scores into e^(scale * score - max), 0 where not visible, and brings max, sum and o up to
-// date: then o lacks only the product of this tile's probabilities with its values.
+// Turns scores into e^(scale * score - max), 0 where not visible, and updates max, sum and o. o
+// then lacks only the product of this tile's probabilities and its values.
 void update_softmax(const SoftmaxTile<float>& tile);
 void update_softmax(const SoftmaxTile<double>& tile);
 

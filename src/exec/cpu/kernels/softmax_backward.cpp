@@ -17,7 +17,7 @@ using Lanes = std::conditional_t<std::is_same_v<Real, float>, F32Lanes, F64Lanes
 template <class Real>
 [[gnu::always_inline]] inline void differentiate_row(const BackwardTile<Real>& tile,
                                                      std::int64_t index) {
-  constexpr Real kLargest = 88;  // exponentiate takes no more; a consistent lse leaves 0 at most
+  constexpr Real kLargest = 88;  // the limit of exponentiate; a consistent lse gives at most 0
   constexpr std::int64_t kLanes = 64 / static_cast<std::int64_t>(sizeof(Real));
   Real* weights = tile.weights + index * tile.stride;
   Real* gradients = tile.gradients + index * tile.stride;

@@ -8,7 +8,7 @@
 
 namespace harpe {
 
-// A tile on its way from q k^T and do v^T to probabilities p and gradients of the scores.
+// A tile to turn from q k^T and do v^T into probabilities p and gradients of the scores.
 template <class Real>
 struct BackwardTile {
   Real* weights = nullptr;    // rows x stride: q k^T in, p out; 64-byte aligned
@@ -18,11 +18,11 @@ struct BackwardTile {
   std::int64_t columns = 0;
   const SeenColumns* seen = nullptr;
   Real scale = 1;
-  const Real* lse = nullptr;  // per row; a row of -inf sees nothing
+  const Real* lse = nullptr;  // per row; a row with -inf sees no key
   const Real* delta = nullptr;
 };
 
-// The columns a row sees, its lse considered.
+// The columns that a row sees; none if its lse is -inf.
 template <class Real>
 [[nodiscard]] std::span<const ColumnRun> seen_runs(const BackwardTile<Real>& tile, std::int64_t row,
                                                    const ColumnRun& whole) {
@@ -30,7 +30,7 @@ template <class Real>
   return tile.seen->all() ? std::span(&whole, 1) : tile.seen->of(row);
 }
 
-// p = e^(scale * q k^T - lse) where seen, else both results are 0 whatever was there.
+// p = e^(scale * q k^T - lse) for visible pairs; for hidden pairs both results are 0 in any case.
 void differentiate_softmax(const BackwardTile<float>& tile);
 void differentiate_softmax(const BackwardTile<double>& tile);
 

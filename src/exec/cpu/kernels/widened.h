@@ -13,8 +13,8 @@ namespace harpe {
 template <class Real>
 constexpr DType kRealType = std::is_same_v<Real, double> ? DType::F64 : DType::F32;
 
-// values[i] = element first + i of numbers that lie `stride` elements apart, widened; of a stride
-// of 0 the only one.
+// values[i] = element first + i of numbers with stride `stride`, widened; with stride 0 the single
+// number.
 template <class Real>
 void widen(const void* data, DType dtype, std::int64_t stride, std::int64_t first, std::int64_t n,
            Real* values) {
@@ -31,7 +31,7 @@ void widen(const void* data, DType dtype, std::int64_t stride, std::int64_t firs
   if (stride == 0) std::fill_n(values, n, values[0]);
 }
 
-// The other way, each rounded once.
+// The inverse, each number rounded once.
 template <class Real>
 void narrow(void* data, DType dtype, std::int64_t stride, std::int64_t first, std::int64_t n,
             const Real* values) {

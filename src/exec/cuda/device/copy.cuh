@@ -4,21 +4,22 @@
 #include "exec/cuda/device/tma.cuh"
 #include "exec/cuda/device/wait.cuh"
 
-// Communication blocks: one thread moves granules through shared memory with the copy engine, some
-// loads ahead of every store, and some stores on their way: a store to a peer takes microseconds.
-// Source and destination may lie on any GPU that this one can reach.
+// Communication blocks: one thread moves granules through shared memory with the bulk copy engine.
+// It keeps loads in flight ahead of every store, and several stores in flight, because a store to a
+// peer takes microseconds. Source and destination may lie on any GPU that this one can access.
 namespace harpe::device {
 
-inline constexpr int kCopyLoads = 3;   // on their way in
-inline constexpr int kCopyStores = 3;  // on their way out, beside the newest
+inline constexpr int kCopyLoads = 3;   // loads in flight
+inline constexpr int kCopyStores = 3;  // stores in flight, beside the newest
 inline constexpr int kCopySlots = kCopyLoads + kCopyStores;
 
-// What a thread has stored and not yet published: counters of the stores on their way, the newest
-// first, and how many have arrived of the job before those. A fence waits for stores on their way
-// too, so that one behind each would leave none: it comes once for what a block has of a job.
+// What a thread has stored and not yet published: the counters of the stores in flight, newest
+// first, and how many stores of the previous job have completed. A fence also waits for stores in
+// flight, so one behind each store would leave none in flight; one fence covers a block's share of
+// a job.
 class Unpublished {
  public:
-  // Stored, and the oldest on its way has arrived.
+  // One more store is in flight, and the oldest one has completed.
   HP_DEVICE void store(std::uint32_t* newest, bool poisoned) {
     std::uint32_t* const oldest = done_[kCopyStores - 1];
 #pragma unroll
@@ -31,7 +32,7 @@ class Unpublished {
     ++count_;
   }
 
-  // All have arrived.
+  // All stores have completed.
   HP_DEVICE void finish(bool poisoned) {
 #pragma unroll
     for (int i = 0; i < kCopyStores; ++i) store(nullptr, poisoned);
@@ -49,12 +50,12 @@ class Unpublished {
   std::uint32_t count_ = 0;
 };
 
-// One thread's walk over the granules of all jobs: its own are `first`, `first + stride`, …
+// One thread's walk over the granules of all jobs: it copies granules `first`, `first + stride`, …
 struct CopyCursor {
   std::int64_t granule;
   int job = 0;
 
-  // Moves to the job that holds the granule; false beyond the last.
+  // Advances to the job that contains the granule; false behind the last job.
   HP_DEVICE bool settle(const CopyJob* jobs, int count) {
     while (job < count) {
       const std::int64_t granules = copy_arrivals(jobs[job].bytes);
@@ -76,9 +77,9 @@ HP_DEVICE Byte* granule_address(Byte* base, std::int64_t granule) {
   return base + granule * kCopyGranule;
 }
 
-// By one thread of a block: copies its granules of all jobs. `buffer` has kCopySlots granules,
-// `filled` as many initialised barriers of one arrival. Nothing is stored or published once a wait
-// has expired.
+// Called by one thread of a block: copies its granules of all jobs. `buffer` holds kCopySlots
+// granules, `filled` as many initialised mbarriers of one arrival. Once a wait has expired, nothing
+// is stored or published.
 class CopyRun {
  public:
   HP_DEVICE CopyRun(const CopyJob* jobs, int count, int first, int stride, char* buffer,
@@ -92,7 +93,7 @@ class CopyRun {
         store_{.granule = first},
         more_(load_.settle(jobs, count)) {}
 
-  // The first loads, of jobs that wait for nothing, before anything may be stored.
+  // Starts the first loads, of jobs without a wait, before anything may be stored.
   HP_DEVICE void load_ahead() {
     while (can_load() && jobs_[load_.job].ready.flag == nullptr) load();
   }
@@ -107,7 +108,7 @@ class CopyRun {
     wait_stores<0>();
     unpublished_.finish(waiter.poisoned());
   }
-  // Instead, where nothing may be stored: loads end before the block does.
+  // Instead of `finish` if nothing may be stored: the block must not end before its loads.
   HP_DEVICE void give_up() {
     for (; stores_ < loads_; ++stores_) await_loaded();
   }
@@ -121,7 +122,7 @@ class CopyRun {
     const CopyJob& job = jobs_[load_.job];
     const int slot = loads_ % kCopySlots;
     const std::uint32_t bytes = granule_bytes(job, load_.granule);
-    wait_stores_read<kCopySlots - kCopyLoads>();  // the slot's last has been read
+    wait_stores_read<kCopySlots - kCopyLoads>();  // the slot's previous store has read it
     arrive_expecting(&filled_[slot], bytes);
     load_bytes(buffer_ + slot * kCopyGranule,
                granule_address(static_cast<const char*>(job.from), load_.granule), bytes,

@@ -4,19 +4,19 @@
 
 namespace harpe::device {
 
-// What communication blocks do: copy `bytes` (a multiple of 16, like both addresses) once `ready`
-// is reached, in granules of kCopyGranule; each granule that arrived adds one to `done`.
+// One copy by communication blocks: `bytes` (a multiple of 16, like both addresses) once `ready` is
+// reached, in granules of kCopyGranule; each granule that has arrived adds one to `done`.
 struct CopyJob {
   const void* from;
   void* to;
   std::int64_t bytes;
   FlagWait ready;
-  std::uint32_t* done;  // on the GPU that waits for it; null: nobody does
+  std::uint32_t* done;  // in the waiting GPU's memory; null: no rank waits
 };
 
 inline constexpr std::int64_t kCopyGranule = 32 * 1024;
 
-// How often `done` of a job grows.
+// How much `done` of a job grows in total.
 HP_SHARED_CODE std::uint32_t copy_arrivals(std::int64_t bytes) {
   return static_cast<std::uint32_t>((bytes + kCopyGranule - 1) / kCopyGranule);
 }

@@ -2,7 +2,7 @@
 
 #include "exec/cuda/device/types.h"
 
-// Division by a number that the host knows before: two instructions in place of thirty. A block
+// Division by a number that the host knows in advance: two instructions instead of thirty. A block
 // divides several times before its first load.
 namespace harpe::device {
 
@@ -12,7 +12,7 @@ struct Divisor {
   std::uint32_t shift;
 };
 
-// Exact for what is divided from 0 to 2^31 - 1. Requires: number > 0.
+// Exact for dividends from 0 to 2^31 - 1. Requires: number > 0.
 HP_SHARED_CODE Divisor divisor(int number) {
   const auto by = static_cast<std::uint64_t>(number);
   std::uint32_t shift = 0;

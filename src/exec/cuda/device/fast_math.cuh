@@ -2,10 +2,10 @@
 
 #include "exec/cuda/device/types.h"
 
-// Functions of one instruction, to within a few units in the last place.
+// Functions that are one instruction, with errors of a few units in the last place.
 namespace harpe::device {
 
-// 2^x; what is below the least normal number is 0.
+// 2^x; results below the least normal number are 0.
 HP_DEVICE float exp2_fast(float x) {
   float y;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));

@@ -3,12 +3,13 @@
 #include "exec/cuda/device/types.h"
 
 // Loads, stores and fences with their scope in the name. Rules (PTX memory model):
-// - data written by generic stores and read by the copy engine (or the reverse) needs a proxy fence
-//   between the write and the read, besides the ordering of the flag that announces it;
+// - data written by generic stores and read by the bulk copy engine (async proxy), or the reverse,
+//   needs a proxy fence between write and read, besides the ordering of the flag that announces it;
 // - a flag between GPUs, or written by a copy engine, is released and acquired at system scope.
 namespace harpe::device {
 
-// Acquire at system scope: what was released before this value was stored is visible after it.
+// Acquire at system scope: whatever was released before this value was stored is visible after the
+// load.
 HP_DEVICE std::uint32_t load_acquire_system(const std::uint32_t* address) {
   std::uint32_t value;
   asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(address) : "memory");
@@ -21,14 +22,14 @@ HP_DEVICE std::uint64_t load_acquire_system(const std::uint64_t* address) {
   return value;
 }
 
-// Orders nothing; for polling.
+// Relaxed: orders nothing; for polling.
 HP_DEVICE std::uint32_t load_relaxed_system(const std::uint32_t* address) {
   std::uint32_t value;
   asm volatile("ld.relaxed.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(address) : "memory");
   return value;
 }
 
-// The same of two words side by side, each for itself. Requires: 8 bytes' alignment.
+// The same for two adjacent words, each atomic by itself. Requires: 8-byte alignment.
 struct WordPair {
   std::uint32_t first;
   std::uint32_t second;
@@ -58,13 +59,14 @@ HP_DEVICE void store_relaxed_system(std::uint64_t* address, std::uint64_t value)
   asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(address), "l"(value) : "memory");
 }
 
-// Behind a fence of this thread's at system scope: what it wrote or acquired before the fence is
-// visible to who acquires the sum. (`red.release` would bring a fence of its own.)
+// To be used behind this thread's fence at system scope: what the thread wrote or acquired before
+// that fence is visible to a thread that acquires the sum. (`red.release` would add a fence of its
+// own.)
 HP_DEVICE void add_relaxed_system(std::uint32_t* address, std::uint32_t value) {
   asm volatile("red.relaxed.sys.global.add.u32 [%0], %1;" ::"l"(address), "r"(value) : "memory");
 }
 
-// Returns the value before; releases and acquires among the blocks of one GPU.
+// Returns the previous value; acquire and release among the blocks of one GPU.
 HP_DEVICE std::uint32_t add_acquire_release_gpu(std::uint32_t* address, std::uint32_t value) {
   std::uint32_t before;
   asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], %2;"
@@ -74,7 +76,7 @@ HP_DEVICE std::uint32_t add_acquire_release_gpu(std::uint32_t* address, std::uin
   return before;
 }
 
-// Of one GPU's threads alone, in its memory.
+// Relaxed, among the threads of one GPU, in its memory.
 HP_DEVICE std::uint32_t add_relaxed_gpu(std::uint32_t* address, std::uint32_t value) {
   std::uint32_t before;
   asm volatile("atom.relaxed.gpu.global.add.u32 %0, [%1], %2;"
@@ -123,12 +125,12 @@ HP_DEVICE std::uint32_t compare_exchange_system(std::uint32_t* address, std::uin
   return before;
 }
 
-// The smaller of what is there and `value`, among the blocks of one GPU; orders nothing.
+// Stores the minimum of the stored value and `value`, among the blocks of one GPU; orders nothing.
 HP_DEVICE void min_relaxed_gpu(std::uint64_t* address, std::uint64_t value) {
   asm volatile("red.relaxed.gpu.global.min.u64 [%0], %1;" ::"l"(address), "l"(value) : "memory");
 }
 
-// The larger, likewise.
+// The maximum, likewise.
 HP_DEVICE void max_relaxed_gpu(std::uint64_t* address, std::uint64_t value) {
   asm volatile("red.relaxed.gpu.global.max.u64 [%0], %1;" ::"l"(address), "l"(value) : "memory");
 }
@@ -148,37 +150,38 @@ HP_DEVICE void fence_system() { asm volatile("fence.acq_rel.sys;" ::: "memory");
 
 HP_DEVICE void fence_gpu() { asm volatile("fence.acq_rel.gpu;" ::: "memory"); }
 
-// Generic and asynchronous accesses of global memory, in both directions.
+// Orders generic and async-proxy accesses of global memory, in both directions.
 HP_DEVICE void fence_proxy_async() { asm volatile("fence.proxy.async.global;" ::: "memory"); }
 
-// Generic stores to shared memory before; copy engine and tensor cores read it after a barrier.
+// Orders earlier generic stores to shared memory before later reads by the bulk copy engine and
+// tensor cores, behind a barrier.
 HP_DEVICE void fence_proxy_async_shared() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-// Kernels that were launched to begin early (LaunchShape) overlap the end of the one before in
-// their stream. Before this a thread reads what is fixed for the execution alone, and writes
-// nothing; without such a launch it does nothing.
+// A kernel that was launched to begin early (LaunchShape) overlaps the end of the previous kernel
+// of its stream. Before this call a thread may only read data that is constant during the
+// execution, and may write nothing. Without such a launch the call has no effect.
 HP_DEVICE void await_kernel_before() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
 
-// The next kernel may take multiprocessors that this one leaves, once all its blocks said so or
-// ended. Requires: the block awaits nothing more that other kernels raise, since these may have to
-// wait for the multiprocessors.
+// Allows the next kernel to start on SMs that this one frees, once all of its blocks have called
+// this or ended. Requires: the block waits for no more signals of other kernels, because these may
+// need the same SMs.
 HP_DEVICE void let_next_kernel_begin() {
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 }
 
-// Brings the line to the second-level cache.
+// Loads the line into the L2 cache.
 HP_DEVICE void prefetch(const void* line) { asm volatile("prefetch.global.L2 [%0];" ::"l"(line)); }
 
-// Nanoseconds, the same clock on all multiprocessors of one GPU; ticks coarsely.
+// Nanoseconds, by one clock for all SMs of a GPU, with a coarse resolution.
 HP_DEVICE std::uint64_t global_timer() {
   std::uint64_t now;
   asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
   return now;
 }
 
-// The clock of the multiprocessor; it wraps within seconds.
+// The SM's clock; it wraps within seconds.
 HP_DEVICE std::uint32_t clocks() {
   std::uint32_t now;
   asm volatile("mov.u32 %0, %%clock;" : "=r"(now));

@@ -3,11 +3,10 @@
 #include "exec/cuda/device/parts.cuh"
 #include "exec/cuda/device/wait.cuh"
 
-// Values that one rank stores at another and that say by themselves that they are there: memory
-// holds kAbsent wherever nothing is, as with parts (parts.cuh), which no value that is stored is.
-// Each 32 bits are exchanged for themselves at the scope of the system, and nothing else hangs on
-// their order. Who takes them puts kAbsent back; the next execution stores there behind this one's
-// Exit.
+// Data that serve as their own signals between ranks. As with parts (parts.cuh), memory contains
+// kAbsent where no value has arrived, and no stored value equals it. Each 32-bit word is exchanged
+// independently, relaxed at system scope; no other data is ordered by it. The reader restores
+// kAbsent; the next execution stores there behind the Exit of this one.
 namespace harpe::device {
 
 HP_DEVICE void store_in_data(uint4* to, const uint4& values) {
@@ -25,12 +24,12 @@ HP_DEVICE uint4 look_in_data(const uint4* from) {
   return values;
 }
 
-// Looks until all of them are there; false where that took longer than the limit, another waiter
-// failed before, or the host told the rank to give up.
+// Polls until all four words have arrived. False if that took longer than the limit, if another
+// waiter has failed, or if the host made the rank give up.
 HP_DEVICE bool await_in_data(const WaitContext& context, const FlagWait& wait, const uint4* from,
                              uint4& values) {
   note_awaited(context, wait);
-  constexpr std::uint64_t kEagerNs = 2000;  // in which nothing but the values is looked at
+  constexpr std::uint64_t kEagerNs = 2000;  // in which only the values are polled
   const std::uint64_t start = global_timer();
   while (is_absent(values)) {
     values = look_in_data(from);

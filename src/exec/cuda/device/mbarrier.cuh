@@ -2,10 +2,10 @@
 
 #include "exec/cuda/device/types.h"
 
-// Barriers in shared memory (mbarrier) and among the threads of a block. A phase completes when all
-// arrivals and all announced bytes are in. Arrivals release and completed waits acquire at the
-// scope of the block: enough for shared memory, which is all they guard. (At the scope of the
-// cluster each wait also empties the first-level cache: measured, a third of a GEMM's rate.)
+// mbarriers in shared memory, and barriers among the threads of a block. A phase completes when all
+// arrivals and all announced bytes are in. Arrivals release and completed waits acquire at block
+// scope, which suffices for shared memory, all that they guard. (At cluster scope each wait also
+// invalidates the L1 cache: measured, a third of a GEMM's rate.)
 namespace harpe::device {
 
 using Barrier = std::uint64_t;
@@ -20,7 +20,8 @@ HP_DEVICE void init_barrier(Barrier* barrier, std::uint32_t arrivals) {
                : "memory");
 }
 
-// Inits before, other threads, blocks of the cluster and the copy engine after (and a barrier).
+// Orders earlier inits before uses by other threads, blocks of the cluster and the bulk copy
+// engine, behind a barrier.
 HP_DEVICE void fence_barrier_init() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
@@ -31,7 +32,7 @@ HP_DEVICE void arrive(Barrier* barrier) {
                : "memory");
 }
 
-// Arrives at the same barrier of block `block` of the cluster.
+// Arrives at the corresponding mbarrier of block `block` of the cluster.
 HP_DEVICE void arrive_at(Barrier* barrier, std::uint32_t block) {
   asm volatile(
       "{\n"
@@ -43,7 +44,7 @@ HP_DEVICE void arrive_at(Barrier* barrier, std::uint32_t block) {
       : "memory");
 }
 
-// One arrival, and `bytes` more that the copy engine will bring in this phase.
+// One arrival; announces `bytes` that the bulk copy engine will add in this phase.
 HP_DEVICE void arrive_expecting(Barrier* barrier, std::uint32_t bytes) {
   asm volatile(
       "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)),
@@ -51,8 +52,8 @@ HP_DEVICE void arrive_expecting(Barrier* barrier, std::uint32_t bytes) {
       : "memory");
 }
 
-// Waits until the phase of parity `parity` is over. Bounded because every arriving role goes on
-// even when a wait of its own expired (wait.cuh).
+// Waits until the phase of parity `parity` has completed. Bounded, because every arriving role
+// continues even if a wait of its own has expired (wait.cuh).
 HP_DEVICE void wait_barrier(Barrier* barrier, std::uint32_t parity) {
   asm volatile(
       "{\n"
@@ -67,7 +68,7 @@ HP_DEVICE void wait_barrier(Barrier* barrier, std::uint32_t parity) {
       : "memory");
 }
 
-// Whether the phase of parity `parity` is over; does not wait.
+// Whether the phase of parity `parity` has completed; does not wait.
 HP_DEVICE bool is_over(Barrier* barrier, std::uint32_t parity) {
   std::uint32_t over;
   asm volatile(
@@ -91,7 +92,7 @@ HP_DEVICE void arrive_threads(int id, int threads) {
   asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 
-// The same as sync_threads; whether `value` holds for any of the threads.
+// As sync_threads; returns whether `value` is true for any of the threads.
 HP_DEVICE bool any_of_threads(int id, int threads, bool value) {
   std::uint32_t any;
   asm volatile(
@@ -108,7 +109,7 @@ HP_DEVICE bool any_of_threads(int id, int threads, bool value) {
   return any != 0;
 }
 
-// True for one thread of the warp, all of whose threads call it.
+// True for one thread of the warp; all of its threads must call it.
 HP_DEVICE bool elected() {
   std::uint32_t chosen;
   asm volatile(
@@ -131,7 +132,7 @@ HP_DEVICE void arrive_in_cluster() {
   asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
 }
 
-// Until all threads of the cluster have arrived.
+// Waits until all threads of the cluster have arrived.
 HP_DEVICE void await_cluster() {
   asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
@@ -141,7 +142,7 @@ HP_DEVICE void sync_cluster() {
   await_cluster();
 }
 
-// Where `pointer` of this block's shared memory lies in block `block` of the cluster.
+// The address in block `block` of the cluster that corresponds to `pointer` in this block.
 HP_DEVICE std::uint32_t shared_address_in(const void* pointer, std::uint32_t block) {
   std::uint32_t address;
   asm volatile("mapa.shared::cluster.u32 %0, %1, %2;"
@@ -150,8 +151,8 @@ HP_DEVICE std::uint32_t shared_address_in(const void* pointer, std::uint32_t blo
   return address;
 }
 
-// A quad into shared memory of the cluster; `barrier`, of the same block, counts its bytes once it
-// is there.
+// Stores four floats into shared memory of the cluster; on completion they count as bytes at
+// `barrier` of the same block.
 HP_DEVICE void store_in_cluster(std::uint32_t address, const float4& quad, std::uint32_t barrier) {
   asm volatile(
       "st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [%0], {%1, %2, %3, %4}, "
@@ -166,7 +167,7 @@ HP_DEVICE std::uint32_t load_word_of_cluster(std::uint32_t address) {
   return word;
 }
 
-// A ring of `Stages` slots: the slot in turn and the parity of its phase.
+// A position in a ring of `Stages` slots, and the parity of its phase.
 template <int Stages>
 struct Ring {
   int slot = 0;
@@ -179,7 +180,7 @@ struct Ring {
     }
   }
 
-  // The slot before, as it was in turn: in a new ring one whose phase counts as over.
+  // The previous position; in a new ring, one whose phase counts as completed.
   [[nodiscard]] HP_DEVICE Ring before() const {
     return slot == 0 ? Ring{Stages - 1, parity ^ 1} : Ring{slot - 1, parity};
   }

@@ -3,10 +3,10 @@
 #include "exec/cuda/device/fences.cuh"
 #include "exec/cuda/device/wait_args.h"
 
-// What blocks note of themselves where the context keeps notes, as traces do; else nothing.
+// What blocks note about themselves in traces. Without a place for notes, nothing is noted.
 namespace harpe::device {
 
-// By one thread of a block.
+// Called by one thread of a block.
 HP_DEVICE void note_begin(const WaitContext& context, bool copies) {
   if (context.notes == nullptr) return;
   BlockNotes& own = context.notes[blockIdx.x];
@@ -14,14 +14,14 @@ HP_DEVICE void note_begin(const WaitContext& context, bool copies) {
   own.begin_ns = global_timer();
 }
 
-// By each thread that has stored, behind its last stores.
+// Called by each storing thread, behind its last stores.
 HP_DEVICE void note_end(const WaitContext& context) {
   if (context.notes == nullptr) return;
   max_relaxed_gpu(&context.notes[blockIdx.x].end_ns, global_timer());
 }
 
-// Where a thread that brings what its block works on comes to a wait. It loads ahead of the block,
-// which stands still only from when all that was loaded is used: until then, or `has_come`.
+// Called when a thread that loads for its block reaches a wait. It loads ahead, so the block stands
+// still only once all loaded data is used. Returns then, or as soon as `has_come` is true.
 template <class Used, class Come>
 HP_DEVICE void note_idle(const WaitContext& context, const Used& is_used, const Come& has_come) {
   if (context.notes == nullptr) return;
@@ -31,7 +31,7 @@ HP_DEVICE void note_idle(const WaitContext& context, const Used& is_used, const 
   context.notes[blockIdx.x].idle_ns = global_timer();
 }
 
-// Behind that wait.
+// Called behind that wait.
 HP_DEVICE void note_stand(const WaitContext& context) {
   if (context.notes == nullptr) return;
   BlockNotes& own = context.notes[blockIdx.x];

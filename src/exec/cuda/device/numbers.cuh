@@ -2,8 +2,8 @@
 
 #include "exec/cuda/device/loop_nest.h"
 
-// Numbers of every floating type, widened and rounded exactly as the host does it (ir/rounding.h):
-// to nearest even, NaN kept.
+// Numbers of every floating type, widened and rounded exactly as on the host (ir/rounding.h): to
+// nearest even, NaN preserved.
 namespace harpe::device {
 
 HP_DEVICE float widen_bf16(std::uint32_t bits) { return __uint_as_float(bits << 16); }
@@ -33,7 +33,7 @@ HP_DEVICE std::uint32_t narrow_f16(float value) {
   return magnitude > 0x7f800000U ? not_a_number : rounded;
 }
 
-// f64 -> f32 rounded to odd: rounding once more, to 16 bits, then equals one rounding.
+// f64 -> f32, rounded to odd: a second rounding, to 16 bits, then equals a single one.
 HP_DEVICE float round_to_odd(double value) {
   const float nearest = static_cast<float>(value);
   const std::uint32_t bits = __float_as_uint(nearest);
@@ -91,7 +91,7 @@ HP_DEVICE void store_number(void* data, Number number, std::int64_t at, Real val
   }
 }
 
-// As a number of the type reads, in Real.
+// The value after rounding to the type, as Real.
 template <class Real>
 HP_DEVICE Real round_to(Number number, Real value) {
   switch (number) {
@@ -107,13 +107,13 @@ HP_DEVICE Real round_to(Number number, Real value) {
   return value;
 }
 
-// So many 32-bit words, loaded and stored 16 bytes at a time where there are as many.
+// `kWords` 32-bit words, loaded and stored 16 bytes at a time if there are that many.
 template <int kWords>
 struct alignas(kWords >= 4 ? 16 : 4 * kWords) Words {
   std::uint32_t at[kWords];
 };
 
-// Numbers that lie one after the other, aligned as one (to 16 bytes at most).
+// Contiguous numbers, aligned to their total size (to 16 bytes at most).
 template <class Real, int kCount>
 HP_DEVICE void load_numbers(const void* data, Number number, Real (&values)[kCount]) {
   if (number == Number::F64) {
@@ -170,7 +170,7 @@ HP_DEVICE void store_numbers(void* data, Number number, const Real (&values)[kCo
   }
 }
 
-// Adds where turn number `turn` of loops [first, last) begins, the last of them fastest.
+// Adds the offsets of iteration number `turn` of loops [first, last), the last loop fastest.
 template <class Index, int kOperands>
 HP_DEVICE void add_offsets(const LoopNest<kOperands>& nest, int first, int last, Index turn,
                            std::int64_t (&offsets)[kOperands]) {
@@ -215,7 +215,7 @@ HP_DEVICE float exponential(float x) { return expf(x); }
 HP_DEVICE double exponential(double x) { return exp(x); }
 
 template <class Real>
-HP_DEVICE Real none() {  // the logarithm of nothing
+HP_DEVICE Real none() {  // the logarithm of 0
   return -static_cast<Real>(__int_as_float(0x7f800000));
 }
 

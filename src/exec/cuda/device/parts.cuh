@@ -2,8 +2,8 @@
 
 #include "exec/cuda/device/types.h"
 
-// Partial results that blocks of a kernel leave to each other as data without flags: memory holds
-// kAbsent wherever nothing is, which no value that is stored is.
+// Partial results that blocks of a kernel exchange as data without flags: memory contains kAbsent
+// where no value has been stored, and no stored value equals it.
 namespace harpe::device {
 
 inline constexpr std::uint32_t kAbsent = 0xffffffffU;  // a NaN
@@ -28,7 +28,7 @@ HP_DEVICE bool is_absent(const uint4& part) {
   return part.x == kAbsent || part.y == kAbsent || part.z == kAbsent || part.w == kAbsent;
 }
 
-// Another NaN stays one.
+// The bits to store; a NaN equal to kAbsent becomes another NaN.
 HP_DEVICE std::uint32_t present(float value) {
   const std::uint32_t bits = __float_as_uint(value);
   return bits == kAbsent ? kAbsent - 1 : bits;

@@ -14,7 +14,7 @@ HP_DEVICE double error_complement(double x) { return erfc(x); }
 HP_DEVICE float magnitude(float x) { return fabsf(x); }
 HP_DEVICE double magnitude(double x) { return fabs(x); }
 
-// x / (1 + e^-x). The root of the exponential keeps the quotient where e^-x would overflow.
+// x / (1 + e^-x). With the root of the exponential the quotient is right where e^-x would overflow.
 template <class Real>
 HP_DEVICE Real silu(Real x) {
   const Real root = exponential(-magnitude(x) / 2);
@@ -22,15 +22,15 @@ HP_DEVICE Real silu(Real x) {
   return x < 0 ? x * root / weight * root : x / weight;
 }
 
-// The weight is halved and not the product, which may overflow.
+// Halves the weight, not the product, because the product may overflow.
 template <class Real>
 HP_DEVICE Real gelu(Real x) {
   return x * (error_complement(-x / Real(1.4142135623730950488)) / 2);
 }
 
-// The same to within 2^-16 of its value, for results that are rounded to 16 bits: a third of the
+// gelu with a relative error below 2^-16, for results that are rounded to 16 bits: a third of the
 // instructions. With z = |x| / sqrt(2) and t = 1 / (1 + z / 2), erfc(z) is t e^(-z^2 + p(t)), where
-// p is a polynomial of degree 9 (Numerical Recipes, 6.2); here of base 2, and halved.
+// p is a polynomial of degree 9 (Numerical Recipes, 6.2); here in base 2, and halved.
 HP_DEVICE float gelu_of_16_bits(float x) {
   constexpr float kPolynomial[] = {0.246517298F, -1.18611495F, 2.14747446F,  -1.63775315F,
                                    0.402321582F, -0.26875686F, 0.139630057F, 0.539700616F,

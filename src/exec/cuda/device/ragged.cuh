@@ -3,18 +3,17 @@
 #include "exec/cuda/device/numbers.cuh"
 #include "exec/cuda/device/used_rows.h"
 
-// Rows whose number is known as a kernel runs. Launches are made for all there may be.
+// Numbers of rows that are known only at run time. Launches are made for the capacity.
 namespace harpe::device {
 
-// Of so many rows those that are used. The number was written by an earlier kernel, maybe of a
-// peer.
+// How many of `capacity` rows are used. An earlier kernel, perhaps of a peer, wrote the number.
 HP_DEVICE std::int64_t used_of(const UsedRows& used, std::int64_t capacity) {
   if (used.rows == nullptr) return capacity;
   const std::int64_t count = *static_cast<const volatile std::int32_t*>(used.rows) - used.before;
   return count < 0 ? 0 : (count > capacity ? capacity : count);
 }
 
-// The result's block has as many rows as the operand's. Others may write the same number.
+// Copies the operand's number of rows to the result. Other threads may write the same number.
 HP_DEVICE void take_over(const UsedRows& used) {
   if (used.rows == nullptr || used.result == nullptr) return;
   *static_cast<volatile std::int32_t*>(used.result) =

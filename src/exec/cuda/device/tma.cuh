@@ -2,9 +2,9 @@
 
 #include "exec/cuda/device/mbarrier.cuh"
 
-// Copies by the bulk copy engine (TMA). Loads complete on a barrier in shared memory, counted in
-// bytes; boxes beyond a tensor's edge are filled with zeros and count in full. Stores and
-// reductions complete in groups of the issuing thread; beyond the edge nothing is written.
+// Copies by the bulk copy engine (TMA). Loads complete on an mbarrier, counted in bytes; parts of a
+// box beyond the tensor's edge are filled with zeros and count in full. Stores and reductions
+// complete in groups of the issuing thread; nothing is written beyond the edge.
 namespace harpe::device {
 
 HP_DEVICE void prefetch_map(const TensorMap* map) {
@@ -19,7 +19,7 @@ HP_DEVICE void load_tile(void* to, const TensorMap* map, Barrier* barrier, int x
       : "memory");
 }
 
-// The same of what nobody reads again: it is the first to leave the second level of cache.
+// The same for data that is not read again: evicted first from the L2 cache.
 HP_DEVICE void load_tile_once(void* to, const TensorMap* map, Barrier* barrier, int x, int y) {
   constexpr std::uint64_t kEvictFirst = 0x12F0000000000000;
   asm volatile(
@@ -29,8 +29,8 @@ HP_DEVICE void load_tile_once(void* to, const TensorMap* map, Barrier* barrier, 
       : "memory");
 }
 
-// The same box lands at the same offset in every block of `blocks` (a bit each), and counts at the
-// same barrier there.
+// The same box goes to the same offset in every block of the mask `blocks`, and counts at the same
+// mbarrier there.
 HP_DEVICE void load_tile_multicast(void* to, const TensorMap* map, Barrier* barrier, int x, int y,
                                    std::uint16_t blocks) {
   asm volatile(
@@ -85,7 +85,7 @@ HP_DEVICE void store_tile(const TensorMap* map, const void* from, int x, int y, 
       : "memory");
 }
 
-// Adds the box to what is there, element by element, in no particular order among tiles.
+// Adds the box to global memory, element by element; the order among tiles is not defined.
 HP_DEVICE void add_tile(const TensorMap* map, const void* from, int x, int y) {
   asm volatile(
       "cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group [%0, {%2, %3}], "
@@ -102,7 +102,7 @@ HP_DEVICE void add_tile(const TensorMap* map, const void* from, int x, int y, in
       : "memory");
 }
 
-// `bytes` is a multiple of 16, and so are both addresses.
+// `bytes` and both addresses are multiples of 16.
 HP_DEVICE void load_bytes(void* to, const void* from, std::uint32_t bytes, Barrier* barrier) {
   asm volatile(
       "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
@@ -119,13 +119,14 @@ HP_DEVICE void store_bytes(void* to, const void* from, std::uint32_t bytes) {
 
 HP_DEVICE void commit_stores() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
 
-// All but the last `Pending` groups have *read* their shared memory: it may be written again.
+// Waits until all but the last `Pending` groups have *read* their shared memory, so that it may be
+// overwritten.
 template <int Pending>
 HP_DEVICE void wait_stores_read() {
   asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(Pending) : "memory");
 }
 
-// All but the last `Pending` groups have written their destination.
+// Waits until all but the last `Pending` groups have written their destination.
 template <int Pending>
 HP_DEVICE void wait_stores() {
   asm volatile("cp.async.bulk.wait_group %0;" ::"n"(Pending) : "memory");

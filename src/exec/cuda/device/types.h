@@ -1,6 +1,6 @@
 #pragma once
 
-// Plain types that host and device share. Compiled by NVRTC, which has no standard headers, by nvcc
+// Plain types shared by host and device. Compiled by NVRTC, which has no standard headers, by nvcc
 // and by the host compiler.
 
 #ifdef __CUDACC_RTC__
@@ -22,7 +22,7 @@ using uint64_t = unsigned long long;
 #define HP_DEVICE __device__ __forceinline__
 #define HP_SHARED_CODE __host__ __device__ constexpr
 #else
-#define HP_DEVICE inline  // what tests run on the host too
+#define HP_DEVICE inline  // tests run it on the host too
 #define HP_SHARED_CODE constexpr
 #endif
 
@@ -34,7 +34,7 @@ HP_SHARED_CODE int bytes_of(Element element) { return element == Element::F32 ? 
 
 HP_SHARED_CODE int ceil_div(int value, int by) { return (value + by - 1) / by; }
 
-// How B of a GEMM lies in memory: rows along N (B[k, n]) or along K (B[n, k]).
+// Layout of B of a GEMM: rows along N (B[k, n]) or along K (B[n, k]).
 enum class GemmLayout : std::uint8_t { NMajor, KMajor };
 
 // Of attention's operands [batch, row, head, column], in elements.
@@ -44,12 +44,12 @@ struct AttentionStrides {
   std::int64_t head;
 };
 
-// What cuTensorMapEncodeTiled writes: opaque, read by the copy engine alone.
+// The output of cuTensorMapEncodeTiled: opaque, read only by the bulk copy engine.
 struct alignas(64) TensorMap {
   std::uint8_t bytes[128];
 };
 
-// The most shared memory that one block may have on sm_90.
+// Maximum shared memory of one block on sm_90.
 inline constexpr int kSharedMemoryLimit = 227 * 1024;
 
 }  // namespace harpe::device

@@ -4,10 +4,10 @@
 
 namespace harpe::device {
 
-// How many rows are used of those that a launch is made for (exec/actions/occupancy.h).
+// How many of the rows that a launch is made for are used (exec/actions/occupancy.h).
 struct UsedRows {
   const std::int32_t* rows;  // of the block; null: all rows are used
-  std::int32_t* result;      // takes the number over; null: nobody does
+  std::int32_t* result;      // receives the number; null: none does
   std::int64_t before;       // rows of the block before these
   std::int64_t capacity;
 

@@ -4,10 +4,10 @@
 #include "exec/cuda/device/notes.cuh"
 #include "exec/cuda/device/wait_args.h"
 
-// Bounded waits without traps (commir.md D19). A producer whose wait expired records the fault,
-// sets the poison word and goes on *without waiting*: it still fills and completes every barrier,
-// with whatever lies at the addresses, so that no other role of its block can hang. Who stores
-// results asks `Waiter::poisoned` through shared memory and stores and publishes nothing more.
+// Bounded waits without traps (commir.md D19). A producer whose wait expires records the fault,
+// sets the poison word and continues *without waiting*: it still fills and completes every barrier,
+// with whatever the addresses contain, so that no other role of its block hangs. Threads that store
+// results read `Waiter::poisoned` through shared memory and then store and publish nothing more.
 namespace harpe::device {
 
 HP_DEVICE std::uint32_t current_epoch(const WaitContext& context) {
@@ -18,7 +18,8 @@ HP_DEVICE bool reached(std::uint32_t seen, std::uint32_t target) {
   return static_cast<std::int32_t>(seen - target) >= 0;
 }
 
-// The first to fail claims the record; its last store releases the rest to the host.
+// The first waiter to fail claims the record; its last store, of `state`, releases the rest to the
+// host.
 HP_DEVICE void record_fault(const WaitContext& context, const FlagWait& wait, std::uint32_t target,
                             std::uint32_t seen, std::uint64_t elapsed_ns, std::uint32_t state) {
   if (compare_exchange_system(context.poison, 0, 1) != 0) return;
@@ -32,7 +33,7 @@ HP_DEVICE void record_fault(const WaitContext& context, const FlagWait& wait, st
   store_release_system(&context.fault->state, state);
 }
 
-// For traces, where the context keeps sightings.
+// For traces: only if the context keeps sightings.
 HP_DEVICE void note_seen(const WaitContext& context, const FlagWait& wait) {
   if (context.sightings == nullptr) return;
   min_relaxed_gpu(&context.sightings[wait.name].seen_ns, global_timer());
@@ -43,9 +44,9 @@ HP_DEVICE void note_awaited(const WaitContext& context, const FlagWait& wait) {
   min_relaxed_gpu(&context.sightings[wait.name].awaited_ns, global_timer());
 }
 
-// Polls until `wait` is reached in `epoch`; false where that took longer than the limit, another
-// waiter failed before, or the host told the rank to give up. After true, data that was released
-// before the flag may be read, generically and by the copy engine.
+// Polls until `wait` reaches `target`. False if that took longer than the limit, if another waiter
+// has failed, or if the host made the rank give up. After true, data released before the flag
+// may be read, by generic loads and by the bulk copy engine.
 HP_DEVICE bool poll_flag(const WaitContext& context, const FlagWait& wait, std::uint32_t target) {
   constexpr std::uint64_t kEagerNs = 1000;
   const std::uint64_t start = global_timer();
@@ -53,7 +54,7 @@ HP_DEVICE bool poll_flag(const WaitContext& context, const FlagWait& wait, std::
   while (!reached(seen, target)) {
     const std::uint64_t elapsed = global_timer() - start;
     if (elapsed > kEagerNs) pause(32);
-    // Both looks are on their way at once.
+    // Both loads are in flight at once.
     const WordPair poison = load_relaxed_system_pair(context.poison);
     seen = load_acquire_system(wait.flag);
     if (poison.first != 0) return false;
@@ -67,20 +68,20 @@ HP_DEVICE bool poll_flag(const WaitContext& context, const FlagWait& wait, std::
   return true;
 }
 
-// One thread's waits: remembers in a register which of the first 64 arrivals were seen, so that a
-// wait for them costs nothing, and that a wait failed, after which none waits any more.
+// One thread's waits. A register remembers which of the first 64 arrivals it has seen, so that
+// repeated waits for them are free; and whether a wait has failed, after which it waits no more.
 class Waiter {
  public:
   HP_DEVICE explicit Waiter(const WaitContext& context) : context_(context) {}
 
   [[nodiscard]] HP_DEVICE bool poisoned() const { return poisoned_; }
 
-  // Whether `wait`, the `index`-th of this kernel, needs no look at its flag any more.
+  // Whether `wait`, number `index` of this kernel, needs no more polling.
   [[nodiscard]] HP_DEVICE bool known(const FlagWait& wait, int index) const {
     return wait.flag == nullptr || poisoned_ || (index < 64 && ((seen_ >> index) & 1) != 0);
   }
 
-  // True if the arrival is there, which is remembered; does not wait for it.
+  // True if the arrival is there, and remembers it; does not wait.
   HP_DEVICE bool look(const FlagWait& wait, int index) {
     if (known(wait, index)) return true;
     if (!reached(load_acquire_system(wait.flag), target_of(wait))) return false;
@@ -89,7 +90,7 @@ class Waiter {
     return true;
   }
 
-  // `is_used` says whether the block has used up all that this thread has brought.
+  // `is_used`: whether the block has used all data that this thread has loaded.
   template <class Used>
   HP_DEVICE void wait(const FlagWait& wait, int index, const Used& is_used) {
     if (look(wait, index)) return;
@@ -99,7 +100,7 @@ class Waiter {
     note_stand(context_);
   }
 
-  // The same, by a thread that looks ahead of who needs the arrival.
+  // The same for a thread that polls ahead of the threads that need the arrival.
   HP_DEVICE void watch(const FlagWait& wait, int index) {
     if (!look(wait, index)) poll(wait, index);
   }
@@ -124,13 +125,13 @@ class Waiter {
   }
 
   const WaitContext& context_;
-  std::uint32_t epoch_ = 0;  // not read yet: who waits for nothing need not
+  std::uint32_t epoch_ = 0;  // not read yet: a thread without waits need not read it
   std::uint64_t seen_ = 0;
   bool poisoned_ = false;
 };
 
-// After copies out of shared memory to `count`'s GPU were committed and *completed* by this thread:
-// makes them visible to who acquires the counter at system scope.
+// Requires: this thread has committed its copies out of shared memory to the counter's GPU, and
+// they have *completed*. Makes them visible to a thread that acquires the counter at system scope.
 HP_DEVICE void publish(std::uint32_t* counter, std::uint32_t arrivals = 1) {
   fence_proxy_async();
   fence_system();

@@ -4,67 +4,67 @@
 
 namespace harpe::device {
 
-// FaultRecord::state: the wait took longer than its limit, or the host told the rank to give up.
+// FaultRecord::state: the wait exceeded its limit, or the host made the rank give up.
 inline constexpr std::uint32_t kExpired = 1;
 inline constexpr std::uint32_t kGivenUp = 2;
 
-// The first wait that failed, in pinned host memory. The host reads the rest only where `state` is
-// not 0: it is stored last. Which waiter was first the poison word decides, since atomics on the
-// host's memory are not to be had everywhere.
+// The first wait that failed, in pinned host memory. The host reads the rest only if `state` is not
+// 0, which is stored last. The poison word decides which waiter is first, because atomics on host
+// memory are not available everywhere.
 struct FaultRecord {
   std::uint32_t state;
-  std::uint32_t name;      // which arrival: FlagWait::name
-  std::uint32_t expected;  // what the flag had to reach
-  std::uint32_t seen;      // what it was at last
+  std::uint32_t name;      // which signal: FlagWait::name
+  std::uint32_t expected;  // the value that the flag had to reach
+  std::uint32_t seen;      // its last value
   std::uint32_t block;     // of the kernel's grid
   std::uint32_t task;      // WaitContext::task
   std::uint64_t elapsed_ns;
-  std::uint32_t is_stopped;  // apart from the rest: the rank was seen poisoned between executions
+  std::uint32_t is_stopped;  // separate: the rank was found poisoned between executions
 };
 
-// When a signal of a rank's page was seen in an execution that is traced, by the GPU's clock;
-// kNever where it was not.
+// When a signal of a rank's page was seen in a traced execution, by the GPU's clock; kNever if it
+// was not.
 struct Sighting {
-  std::uint64_t seen_ns;     // at first, by any block
-  std::uint64_t awaited_ns;  // from here on a block had nothing to do but wait for it
+  std::uint64_t seen_ns;     // first, by any block
+  std::uint64_t awaited_ns;  // since when a block had nothing to do but wait for it
 };
 inline constexpr std::uint64_t kNever = ~std::uint64_t{0};
 
-// What a block of a kernel that waits inside notes in an execution that is traced, by the GPU's
-// clock; all 0 before it begins.
+// Notes of one block of a kernel that waits inside, in a traced execution, by the GPU's clock; all
+// 0 before it begins.
 inline constexpr int kMostStands = 64;
 struct BlockNotes {
-  // A stretch in which the block had nothing left to work on but what it waited for.
+  // A period in which the block had no work left but what it waited for.
   struct Stand {
     std::uint64_t since_ns;
     std::uint64_t until_ns;
   };
   std::uint64_t begin_ns;
-  std::uint64_t idle_ns;      // since when, where it stands still now
-  std::uint64_t end_ns;       // its last stores were done
-  std::uint32_t copies;       // 1: it copies; 0: it multiplies
-  std::uint32_t stand_count;  // of the first ones; more are not noted
+  std::uint64_t idle_ns;      // since when it stands still, if it does
+  std::uint64_t end_ns;       // when its last stores were done
+  std::uint32_t copies;       // 1: it copies; 0: it computes
+  std::uint32_t stand_count;  // of the first kMostStands; later ones are dropped
   Stand stands[kMostStands];
 };
 
-// How a kernel waits and what it does when a wait expires (commir.md D19).
+// How a kernel waits, and where it reports an expired wait (commir.md D19).
 struct WaitContext {
   const std::uint32_t* epoch;  // monotone, in device memory; null: every epoch is 1
-  std::uint32_t ahead;         // 1: this kernel begins the epoch behind it (Bounds)
-  // In device memory, aligned to 8 bytes; 1 once a wait failed: waiters leave. In the word behind
-  // it the host tells them to give up, each first saying what it waits for.
+  std::uint32_t ahead;         // 1: this kernel begins the epoch that follows it (Bounds)
+  // In device memory, 8-byte aligned; 1 once a wait has failed: waiters leave. The host sets the
+  // next word to make waiters give up; the first to do so records what it waits for.
   std::uint32_t* poison;
   FaultRecord* fault;      // pinned host memory
   std::uint64_t limit_ns;  // of one wait
-  std::uint32_t task;      // what a fault calls this kernel
-  Sighting* sightings;     // by FlagWait::name, in device memory; null: none are kept
-  BlockNotes* notes;       // by block of the grid, in device memory; null: none are made
+  std::uint32_t task;      // the kernel's id in a fault
+  Sighting* sightings;     // by FlagWait::name, in device memory; null: none
+  BlockNotes* notes;       // by block of the grid, in device memory; null: none
 };
 
-// A flag that grows by `arrivals` each epoch: ready in epoch e once it is at least e * arrivals, as
-// a difference of 32 bits, so that it may wrap.
+// A flag that grows by `arrivals` in each epoch. It is ready in epoch e when it is at least e *
+// arrivals, compared as a 32-bit difference, so that it may wrap.
 struct FlagWait {
-  const std::uint32_t* flag;  // null: there from the start
+  const std::uint32_t* flag;  // null: ready from the start
   std::uint32_t arrivals;
   std::uint32_t name;
 };

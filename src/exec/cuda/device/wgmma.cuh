@@ -4,18 +4,18 @@
 #include "exec/cuda/device/wgmma_instructions.cuh"
 #include "exec/cuda/device/wgmma_wide.cuh"
 
-// Matrix products of a warpgroup (wgmma, PTX ISA 9.7.15). They run asynchronously: registers of an
-// accumulator may be touched only after `wait_products`, and shared memory they read may be written
-// only after it too. All operands lie in 128-byte swizzled boxes as the copy engine lays them:
-// rows of 128 bytes, boxes aligned to 1,024.
+// Matrix multiplications of a warpgroup (wgmma, PTX ISA 9.7.15). They run asynchronously: registers
+// of an accumulator may be accessed, and shared memory that they read may be overwritten, only
+// after `wait_products`. All operands lie in 128-byte swizzled boxes as the bulk copy engine writes
+// them: rows of 128 bytes, boxes aligned to 1,024.
 namespace harpe::device {
 
-// Before the first product after registers were written by other instructions.
+// Needed before the first wgmma after other instructions have written its registers.
 HP_DEVICE void begin_products() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 
 HP_DEVICE void commit_products() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 
-// All but the last `Pending` committed groups are done.
+// Waits until all but the last `Pending` committed groups are done.
 template <int Pending>
 HP_DEVICE void wait_products() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(Pending) : "memory");
@@ -46,14 +46,14 @@ HP_DEVICE std::uint64_t descriptor(const void* box, std::uint32_t leading_bytes,
 // K-major: a row of the box is 64 values along K. Eight rows are 1,024 bytes.
 HP_DEVICE std::uint64_t k_major(const void* box) { return descriptor(box, 16, 1024); }
 
-// N-major: a row of the box is 64 values along N, boxes follow each other along N every
+// N-major: a row of the box is 64 values along N; boxes follow each other along N every
 // `box_bytes`. Eight values along K are 1,024 bytes.
 HP_DEVICE std::uint64_t n_major(const void* box, std::uint32_t box_bytes) {
   return descriptor(box, box_bytes, 1024);
 }
 
-// The descriptor that all lanes of the warp have, in registers of the warp: what a step along K
-// adds to it is added there, and products follow each other without moves in between.
+// The descriptor, equal in all lanes of the warp, in uniform registers: steps along K are added
+// there, so that wgmmas follow each other without moves in between.
 HP_DEVICE std::uint64_t uniform(std::uint64_t descriptor) {
   const auto low = static_cast<std::uint32_t>(descriptor);
   return descriptor >> 32 << 32 | __shfl_sync(0xffffffff, low, 0);
@@ -85,7 +85,7 @@ HP_DEVICE std::uint32_t pack(float low, float high) {
   return pair;
 }
 
-// Four 8x8 matrices of 16-bit values; lane l gives the address of row l % 8 of matrix l / 8.
+// Stores four 8x8 matrices of 16-bit values; lane l gives the address of row l % 8 of matrix l / 8.
 HP_DEVICE void store_matrices(std::uint32_t address, std::uint32_t a, std::uint32_t b,
                               std::uint32_t c, std::uint32_t d) {
   asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address),
@@ -93,7 +93,7 @@ HP_DEVICE void store_matrices(std::uint32_t address, std::uint32_t a, std::uint3
                : "memory");
 }
 
-// Two of them, transposed: lane l below 16 gives the address of column l % 8 of matrix l / 8.
+// Stores two of them, transposed: lane l < 16 gives the address of column l % 8 of matrix l / 8.
 HP_DEVICE void store_matrices_transposed(std::uint32_t address, std::uint32_t a, std::uint32_t b) {
   asm volatile("stmatrix.sync.aligned.m8n8.x2.trans.shared.b16 [%0], {%1, %2};" ::"r"(address),
                "r"(a), "r"(b)
@@ -104,7 +104,7 @@ HP_DEVICE void store_pair(std::uint32_t address, float low, float high) {
   asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(address), "f"(low), "f"(high) : "memory");
 }
 
-// Where byte `column` of row `row` lies in a 128-byte swizzled box at `box`.
+// The address of byte `column` of row `row` in a 128-byte swizzled box at `box`.
 HP_DEVICE std::uint32_t swizzled(std::uint32_t box, int row, int column) {
   return box + static_cast<std::uint32_t>(row * 128 + (column ^ ((row & 7) << 4)));
 }

@@ -13,7 +13,7 @@ Checked<Ok> check_one_rank_each(const processes::Launch& launch, const Plan& pla
 
 Checked<std::vector<DeviceId>> gpus_of(const DriverApi& driver, std::int64_t ranks,
                                        const CudaOptions& options) {
-  // More ranks' streams than that do not all get queues of their own, and may wait for each other.
+  // Streams of more ranks do not all get hardware queues of their own, and may wait for each other.
   constexpr std::int64_t kMostSharing = 4;
   HP_TRY(const int gpus, count_devices(driver));
   if (gpus == 0 || ranks > gpus * (options.share_gpus ? kMostSharing : 1)) {

@@ -16,7 +16,7 @@ namespace harpe::cuda {
 [[nodiscard]] Checked<std::vector<DeviceId>> gpus_of(const DriverApi& driver, std::int64_t ranks,
                                                      const CudaOptions& options);
 
-// Whether ranks do, of which `gpus` are those of this process.
+// Whether ranks share GPUs; `gpus` are those of this process's ranks.
 [[nodiscard]] bool share_gpus(const std::vector<DeviceId>& gpus, const CudaOptions& options);
 
 }  // namespace harpe::cuda

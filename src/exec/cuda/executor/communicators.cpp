@@ -14,8 +14,8 @@ using library::Nccl;
 using library::NcclId;
 using library::NcclRank;
 
-// In a thread that nobody has to wait for: what NCCL waits for there cannot be given up. It keeps
-// what it needs itself.
+// Runs in a thread that no thread must wait for, because NCCL's waits there cannot be cancelled.
+// `work` owns what it needs.
 template <class T>
 std::future<T> start(std::packaged_task<T()> work) {
   std::future<T> result = work.get_future();
@@ -29,8 +29,7 @@ struct Place {
   int number = 0;  // in the team
 };
 
-// The places of one rank, which joins its teams in their order: so do all, and none waits for who
-// waits for it.
+// One rank's places. Every rank joins its teams in the same order, so joins cannot deadlock.
 std::vector<Place> places_of(const std::vector<Team>& teams, RankId rank) {
   std::vector<Place> places;
   for (std::size_t team = 0; team < teams.size(); ++team) {
@@ -42,7 +41,7 @@ std::vector<Place> places_of(const std::vector<Team>& teams, RankId rank) {
   return places;
 }
 
-// Of each team the process of its first rank makes one, and tells the others.
+// The process of each team's first rank makes the team's id and sends it to the others.
 Checked<std::vector<NcclId>> ids_of(const Nccl& nccl, const std::vector<Team>& teams,
                                     const std::vector<const Device*>& devices,
                                     transport::Exchange* exchange) {
@@ -54,7 +53,7 @@ Checked<std::vector<NcclId>> ids_of(const Nccl& nccl, const std::vector<Team>& t
     if (id.ok()) ids[team] = *id;
     if (!id.ok()) failure = id.error();
   }
-  if (exchange != nullptr && failure) ids.clear();  // which the others are to hear
+  if (exchange != nullptr && failure) ids.clear();  // tells the other processes
   if (exchange == nullptr) return failure ? Checked<std::vector<NcclId>>(*failure) : ids;
   const auto all = exchange->all_gather(std::as_bytes(std::span(ids)));
   if (failure) return *failure;
@@ -125,7 +124,7 @@ const NcclRank& Communicators::end(std::size_t team, RankId rank) const {
   return *found->nccl;
 }
 
-// NCCL tells its kernels at once, and returns when graphs that hold them are gone.
+// NCCL signals its kernels at once, and returns when graphs that contain them are destroyed.
 void Communicators::abort() {
   if (is_aborted_.exchange(true)) return;
   for (const End& end : ends_) {

@@ -13,23 +13,23 @@
 
 namespace harpe::cuda {
 
-// NCCL's communicators for the ranks of this process. Its kernels wait for their peers without a
-// limit; whoever learns that a peer does not come ends them here.
+// NCCL's communicators for the ranks of this process. NCCL's kernels wait for their peers without a
+// limit; a thread that detects a missing peer aborts them here.
 class Communicators {
  public:
-  // Ranks that meet have agreed to right before; NCCL looks for links meanwhile.
+  // Ranks have met just before; the limit leaves NCCL time to find links.
   static constexpr std::chrono::seconds kToConnect{60};
 
   Communicators() = default;
   Communicators(const Communicators&) = delete;
   Communicators& operator=(const Communicators&) = delete;
-  // Requires: graphs that hold their kernels are gone. What NCCL does not end soon, as on a GPU
-  // that failed, is left behind.
+  // Requires: graphs that contain their kernels are destroyed. Communicators that NCCL does not end
+  // within 5 s, as on a failed GPU, are leaked.
   ~Communicators();
 
-  // One for each team, in the same order in all processes, which all call this where there are
-  // several: then `exchange` is theirs. `devices` are by rank, null for those of other processes.
-  // Errors: N010, N017, G080; G082 ranks do not come within the limit.
+  // Creates one communicator per team, in the same order in all processes. Collective over all
+  // processes if there are several: then `exchange` connects them. `devices` are by rank, null for
+  // ranks of other processes. Errors: N010, N017, G080; G082 ranks do not join within the limit.
   [[nodiscard]] Checked<Ok> connect(const library::Nccl& nccl, const std::vector<Team>& teams,
                                     const std::vector<const Device*>& devices,
                                     transport::Exchange* exchange,
@@ -39,8 +39,8 @@ class Communicators {
   // Requires: the rank is of this process and in the team.
   [[nodiscard]] const library::NcclRank& end(std::size_t team, RankId rank) const;
 
-  // Kernels under way, and all later ones, end without their peers. For any thread, while others
-  // use the communicators, any number of times.
+  // Ends kernels in flight, and all later ones, without their peers. Callable from any thread,
+  // while others use the communicators, any number of times.
   void abort();
 
  private:

@@ -36,10 +36,10 @@ using cuda::RankRun;
 using processes::agreed;
 using processes::ProcessGroup;
 
-// Large graphs take their time; NCCL's ranks wait for each other meanwhile.
+// Large graphs take long to prepare, during which NCCL's ranks wait for each other.
 constexpr std::chrono::minutes kToMeet{5};
 
-// Of these executions the last counts.
+// Only the last of these executions counts.
 constexpr std::int64_t kTraced = 4;
 
 class CudaExecutor final : public Executor, public TakesTurns {
@@ -52,7 +52,7 @@ class CudaExecutor final : public Executor, public TakesTurns {
         wait_limit_(wait_limit) {}
   CudaExecutor(const CudaExecutor&) = delete;
   CudaExecutor& operator=(const CudaExecutor&) = delete;
-  // Others may still read this rank's outputs. Who is gone is not waited for.
+  // Other ranks may still read this rank's outputs. Does not wait for processes that have exited.
   ~CudaExecutor() override {
     if (group_ && !broken_) static_cast<void>(prepared_->peers.leave(group_->exchange()));
   }
@@ -96,7 +96,7 @@ class CudaExecutor final : public Executor, public TakesTurns {
   [[nodiscard]] Result<double, FaultReport> time_in_graph(
       std::span<Executor* const> others, std::int64_t count,
       std::chrono::milliseconds wait_limit) override {
-    constexpr std::int64_t kReplays = 3;  // of which the first waits for ranks that begin later
+    constexpr std::int64_t kReplays = 3;  // the first waits for ranks that begin later
     const Turns turns = turns_with(others);
     HP_TRY(std::vector<RankRun> runs, begin(turns, kReplays, wait_limit));
     for (std::size_t i = 0; i < runs.size(); ++i) {
@@ -143,7 +143,7 @@ class CudaExecutor final : public Executor, public TakesTurns {
     return turns;
   }
 
-  // Until `end` all are broken.
+  // Marks all executors broken until `end`.
   [[nodiscard]] static Result<std::vector<RankRun>, FaultReport> begin(
       const Turns& turns, std::int64_t iterations, std::chrono::milliseconds wait_limit) {
     std::vector<RankRun> first;
@@ -188,8 +188,8 @@ class CudaExecutor final : public Executor, public TakesTurns {
     return capture.end();
   }
 
-  // All ranks, those of other processes too: nobody clears what another still reads, or waits
-  // while another still prepares.
+  // Prepares all ranks, those of other processes included: no rank clears memory that another still
+  // reads, or starts its waits while another still prepares.
   [[nodiscard]] std::optional<FaultReport> all_ready(std::int64_t iterations,
                                                      std::vector<RankRun>& runs) {
     if (group_) {
@@ -209,12 +209,12 @@ class CudaExecutor final : public Executor, public TakesTurns {
     return not_ready(programs_[failure->which].rank(), failure->why);
   }
 
-  // Replays on all ranks at once; empty where all went well.
+  // Replays on all ranks in parallel; empty without faults.
   [[nodiscard]] FaultReport play(const Turns& turns, std::vector<RankRun>& runs) {
     replay_on_all(turns, runs);
     FaultReport faults;
     for (CudaExecutor* const each : turns) {
-      std::vector<RankRun> of_others(runs.size());  // the first one's runs say how ranks ended
+      std::vector<RankRun> of_others(runs.size());  // `runs` are the first one's alone
       FaultReport found =
           cuda::collect_gpu_faults(each->plan(), each->prepared_->blocks, each->prepared_->launches,
                                    each->reports_of(each == this ? runs : of_others));
@@ -223,9 +223,9 @@ class CudaExecutor final : public Executor, public TakesTurns {
     return faults;
   }
 
-  // Where a GPU fails, or another process, nobody waits for it.
+  // If a GPU or another process fails, all other ranks stop waiting for it.
   void replay_on_all(const Turns& turns, std::vector<RankRun>& runs) {
-    std::atomic<bool> is_stopped = false;  // no more executions are ordered
+    std::atomic<bool> is_stopped = false;  // no more executions are enqueued
     std::atomic<bool> is_given_up = false;
     const auto stop = [&] {
       is_stopped = true;
@@ -246,7 +246,7 @@ class CudaExecutor final : public Executor, public TakesTurns {
     });
   }
 
-  // While the result lives: `stop` once a proxy has failed, in another thread.
+  // While the result lives, another thread calls `stop` once a proxy has failed.
   [[nodiscard]] std::jthread watch_network(std::function<void()> stop) const {
     constexpr std::chrono::milliseconds kLook{20};
     const cuda::Network* const network = prepared_->network.get();
@@ -257,8 +257,8 @@ class CudaExecutor final : public Executor, public TakesTurns {
     });
   }
 
-  // Once a wait has failed here, further executions would only run through, and NCCL's kernels,
-  // which wait without a limit, are ended.
+  // Once a wait has failed, further executions would do nothing useful, and NCCL's kernels, which
+  // wait without a limit, must be aborted.
   [[nodiscard]] static std::jthread watch_waits(const Turns& turns, std::atomic<bool>& is_stopped) {
     constexpr std::chrono::milliseconds kLook{5};
     return start_thread([turns, &is_stopped, kLook](const std::stop_token& end) {
@@ -277,7 +277,7 @@ class CudaExecutor final : public Executor, public TakesTurns {
     });
   }
 
-  // After the executions whose times count, which nothing was added to.
+  // Runs after the executions whose times count, which contain no timestamps.
   [[nodiscard]] Result<cuda::Timeline, FaultReport> trace() {
     std::vector<RankRun> runs(programs_.size());
     const auto before = agreed(group_, ready_to_trace(runs));
@@ -301,7 +301,7 @@ class CudaExecutor final : public Executor, public TakesTurns {
     return offsets;
   }
 
-  // Of the ranks of this process.
+  // For the ranks of this process.
   [[nodiscard]] Checked<cuda::Timeline> timeline_since(
       const std::vector<cuda::ClockOffset>& before) const {
     cuda::Timeline timeline;
@@ -318,14 +318,14 @@ class CudaExecutor final : public Executor, public TakesTurns {
       timeline.events.insert(timeline.events.end(), events.begin(), events.end());
       const std::vector<KernelEvent> kernels = cuda::kernels_of(rank, times, clock);
       timeline.kernels.insert(timeline.kernels.end(), kernels.begin(), kernels.end());
-      // Of two ranks each may be off by so much.
+      // The times of each of two ranks may be off by this much.
       timeline.uncertainty =
           std::max(timeline.uncertainty, std::chrono::nanoseconds(2 * clock.uncertainty()));
     }
     return timeline;
   }
 
-  // With the ranks of other processes, which share the host's clock.
+  // Adds the ranks of other processes, which share the host's clock.
   [[nodiscard]] Checked<cuda::Timeline> whole(Checked<cuda::Timeline> own) {
     HP_TRY(cuda::Timeline timeline, std::move(own));
     if (group_) {
@@ -359,15 +359,15 @@ class CudaExecutor final : public Executor, public TakesTurns {
     return reports;
   }
 
-  // A rank that this process's proxy reaches no more, though it may still answer others.
+  // Marks a rank as lost that this process's proxy cannot reach, even if it still answers others.
   void note_unreachable(std::vector<RankReport>& reports) const {
     if (prepared_->network == nullptr) return;
     const auto error = prepared_->network->error();
     if (error) reports[static_cast<std::size_t>(error->peer)].is_lost = true;
   }
 
-  // The graph, events for the times, and memory that no caller has filled full of NaNs, which are
-  // what device::kAbsent is.
+  // Captures the graph, creates events for the times, and fills memory that no caller has set with
+  // NaNs of the bits of device::kAbsent.
   [[nodiscard]] Checked<Ok> ready(RankProgram& program, std::int64_t iterations, RankRun& run) {
     const Result<Ok, CudaError> current = program.device().make_current();
     if (!current.ok()) return to_diag(current.error());
@@ -416,7 +416,7 @@ class CudaExecutor final : public Executor, public TakesTurns {
     return program.origin().synchronize();
   }
 
-  // An execution takes as long as on the rank that took longest.
+  // The time of an execution is that of the slowest rank.
   [[nodiscard]] Checked<RunStats> stats_of(const std::vector<RankRun>& runs) {
     RunStats stats;
     for (std::size_t i = 1; i < runs.front().ends.size(); ++i) {
@@ -441,7 +441,7 @@ class CudaExecutor final : public Executor, public TakesTurns {
 
   std::unique_ptr<Prepared> prepared_;
   std::vector<RankProgram> programs_;  // of the ranks of this process
-  std::optional<ProcessGroup> group_;  // where others have the other ranks
+  std::optional<ProcessGroup> group_;  // if other processes have the other ranks
   std::chrono::milliseconds wait_limit_;
   bool is_captured_ = false;
   bool broken_ = false;

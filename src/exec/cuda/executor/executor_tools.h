@@ -18,14 +18,14 @@
 
 namespace harpe::cuda {
 
-// What a process runs its ranks with.
+// What a process needs to run its ranks.
 struct ExecutorTools {
   std::shared_ptr<const DriverApi> driver;
   std::vector<DeviceId> gpus;
-  std::vector<Device> devices;  // these
+  std::vector<Device> devices;  // of `gpus`
   Nvrtc compiler;
 
-  // What launches are planned for: the ranks of a process are alike.
+  // SMs that launches are planned for: the ranks of a process are alike.
   [[nodiscard]] int multiprocessors() const {
     int least = devices.front().facts().multiprocessors;
     for (const Device& device : devices) least = std::min(least, device.facts().multiprocessors);
@@ -33,7 +33,7 @@ struct ExecutorTools {
   }
 };
 
-// Errors: open_driver's, gpus_of's, Device::open's, Nvrtc::open's.
+// Errors: those of open_driver, gpus_of, Device::open and Nvrtc::open.
 [[nodiscard]] Checked<ExecutorTools> open_tools(const Plan& plan, const CudaOptions& options);
 
 // Arenas and signals of all ranks. Errors: those of Peers::join with a group, else of Peers::open.
@@ -41,7 +41,8 @@ struct ExecutorTools {
                                       std::optional<processes::ProcessGroup>& group,
                                       std::int64_t bytes, std::int32_t signals);
 
-// Where NCCL does collectives, before there are inputs: they are written to. Errors: G005.
+// Runs the collectives of NCCL once, before there are inputs, because it overwrites memory. Errors:
+// G005.
 [[nodiscard]] Checked<Ok> warm_up_collectives(Prepared& prepared,
                                               const std::vector<RankProgram>& programs,
                                               std::chrono::milliseconds limit);

@@ -50,7 +50,7 @@ class Diagnosis {
   }
 
  private:
-  // Where a rank's wait expired.
+  // The wait of a rank that expired.
   struct Stop {
     const Signal* signal = nullptr;
     TaskId task;
@@ -63,15 +63,15 @@ class Diagnosis {
     Stop stop{.signal = &signal,
               .task = TaskId(static_cast<std::int64_t>(record.task)),
               .epoch = record.expected / static_cast<std::uint32_t>(signal.arrivals)};
-    // A kernel that waits inside says its first task.
+    // A kernel that waits inside records its first task.
     if (signal.kind == SignalKind::Sync) {
       stop.task = plan_.syncs[static_cast<std::size_t>(signal.index)].to;
     }
     return stop;
   }
 
-  // How far a task is when it waits for such a signal, and what it must have got through to raise
-  // one.
+  // The stage of a task while it waits for such a signal, and the stage that it must complete to
+  // raise one.
   [[nodiscard]] static int stage_of_wait(SignalKind kind) {
     if (kind == SignalKind::Arrival) return 1;
     return kind == SignalKind::Pulled ? 2 : 0;
@@ -81,8 +81,8 @@ class Diagnosis {
     return kind == SignalKind::Pulled ? 2 : 3;
   }
 
-  // Whether what `waiter` missed of the producer was never raised because the producer's own rank
-  // was stopped before: then the cause lies elsewhere.
+  // Whether the producer's own rank stopped before it could raise what `waiter` missed; then the
+  // cause is elsewhere.
   [[nodiscard]] bool is_explained(std::size_t waiter, TaskId producer) const {
     const RankReport& said = reports_[rank_of(plan_, producer).index()];
     if (said.is_lost || said.end) return true;
@@ -96,8 +96,8 @@ class Diagnosis {
     return is_behind(producer, stop.task);
   }
 
-  // Whether a task waits for another of its rank to be over: behind it in its launch, or in a
-  // launch that is behind.
+  // Whether `task` waits for `other` of the same rank: it is behind it in its launch, or in a later
+  // launch that waits for it.
   [[nodiscard]] bool is_behind(TaskId task, TaskId other) const {
     const auto does = [](TaskId wanted) {
       return [wanted](const Launch& launch) {
@@ -109,7 +109,7 @@ class Diagnosis {
     if (first == last) {
       return std::ranges::find(first->does, other) <= std::ranges::find(first->does, task);
     }
-    std::set<std::int64_t> behind;  // launches
+    std::set<std::int64_t> behind;  // indices of launches
     std::set<QueueId> queues = {first->queue};
     for (auto each = first; each != launches_.end() && each->rank == first->rank; ++each) {
       const bool is_after = std::ranges::any_of(
@@ -162,8 +162,9 @@ class Diagnosis {
     return fault;
   }
 
-  // Of several, the likeliest: of a rank that is lost; that ended well; that got further than the
-  // waiter, so that its own signal reached itself; that was stopped by others.
+  // The likeliest of several producers, in this order: of a lost rank; of a rank without fault; of
+  // a rank that stopped elsewhere; of a poisoned one; of one that misses the same signal; of one
+  // whose own stop explains it; the waiter itself.
   [[nodiscard]] TaskId producer_of(const Signal& signal, std::size_t waiter) const {
     const auto doubt = [&](TaskId task) {
       const std::size_t rank = rank_of(plan_, task).index();
@@ -213,7 +214,7 @@ class Diagnosis {
 }  // namespace
 
 RankReport report_of(const Peers& peers, int rank, RankEnd end) {
-  // A GPU that failed answers no more questions.
+  // A failed GPU answers no further calls.
   if (end) return {.end = std::move(end), .record = {}};
   const Checked<bool> poisoned = peers.page(rank).is_poisoned();
   return {.end = std::nullopt,

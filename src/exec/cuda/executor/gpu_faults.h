@@ -10,24 +10,24 @@
 
 namespace harpe::cuda {
 
-// How a rank's replays ended: what its stream came to, where that was not success.
+// How a rank's replays ended: the error of its stream, if any.
 using RankEnd = std::optional<CudaError>;
 
-// What is known of a rank once its replays have ended.
+// A rank's state after its replays.
 struct RankReport {
   RankEnd end;
   std::optional<device::FaultRecord> record;
   bool is_poisoned = false;
-  bool is_lost = false;  // its process answers no more
+  bool is_lost = false;  // its process has exited or hangs
 
   [[nodiscard]] bool is_fine() const { return !end && !record && !is_poisoned && !is_lost; }
 };
 
-// Of a rank of this process.
+// For a rank of this process.
 [[nodiscard]] RankReport report_of(const Peers& peers, int rank, RankEnd end);
 
-// What the ranks have to say, the root cause first; empty where all is well. A rank that is lost
-// or whose GPU failed comes first, then one whose missing signal nobody else explains.
+// The faults of all ranks, the root cause first; empty without faults. Lost ranks and failed GPUs
+// come first, then ranks whose missing signal no other fault explains.
 [[nodiscard]] FaultReport collect_gpu_faults(const Plan& plan, const Blocks& blocks,
                                              const launch::LaunchPlan& launches,
                                              const std::vector<RankReport>& reports);

@@ -56,7 +56,7 @@ KernelLibrary& library_of(const RankLibraries& libraries, RankId rank) {
   return *libraries[rank.index()];
 }
 
-// Of the ranks whose coordinate along the buffer's partial axes is `part`.
+// From the ranks whose coordinate along the buffer's partial axes is `part`.
 Checked<HostTensor> gather_part(const Setting& setting, const RankLibraries& libraries,
                                 const std::string& buffer, std::int64_t part) {
   const Buffer* const declared = find_buffer(setting.plan.program, buffer);
@@ -84,7 +84,7 @@ Checked<HostTensor> gather_part(const Setting& setting, const RankLibraries& lib
   return tensor;
 }
 
-// From memory of the host, at its address on GPUs, to the homes of the ranks that are here.
+// From host memory, by its GPU address, to the homes of this process's ranks.
 Checked<Ok> scatter_from(const Setting& setting, const RankLibraries& libraries,
                          const std::string& buffer, std::byte* whole) {
   for (const HomeMoves& home : home_moves(setting, buffer, whole, Direction::ToHomes)) {

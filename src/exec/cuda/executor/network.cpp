@@ -17,13 +17,13 @@ using transport::Endpoint;
 using transport::Policy;
 using transport::Ring;
 
-// Descriptors under way to one rank; more wait on the GPU.
+// Descriptors in flight to one rank; further ones wait on the GPU.
 constexpr std::size_t kRingCapacity = 1024;
-// What a ring's writers share, in signals of 64 bits: two lines of 128 bytes.
+// What a ring's writers share, in 64-bit words: two lines of 128 bytes.
 constexpr std::int64_t kHeadWords = 32;
 constexpr std::int64_t kKnownAt = kHeadWords / 2;
 
-// Memory of the host that a GPU and the transport reach.
+// Host memory that a GPU and the transport access.
 struct Window {
   transport::SharedMemory memory;
   PinnedMemory pinned;
@@ -45,7 +45,7 @@ struct Network::Own {
   int rank = 0;
   Window inbox;
   Window outbox;
-  MappedMemory rings;  // of all endpoints, a ring for each rank
+  MappedMemory rings;  // of all endpoints, one ring per rank
   DeviceMemory heads;  // likewise
   std::vector<std::unique_ptr<Endpoint>> endpoints;
 };
@@ -98,7 +98,7 @@ Checked<Ok> Network::add(int rank) {
   return Ok{};
 }
 
-// Endpoints are made by all ranks at once: those of this process in a thread each.
+// Making an endpoint is collective: each rank of this process has its own thread.
 Checked<Ok> Network::connect() {
   if (request_.exchange != nullptr) {
     return connect(*own_.begin()->second, *request_.exchange);
@@ -112,7 +112,7 @@ Checked<Ok> Network::connect() {
     failures[rank] = connected.error();
     place.leave();
   });
-  // Who was left alone says less than who left.
+  // The rank that left explains more than ranks that then failed to meet it.
   std::ranges::stable_partition(failures, [](const auto& failure) {
     return failure && failure->code != DiagCode::N010 && failure->code != DiagCode::N017;
   });

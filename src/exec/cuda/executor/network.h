@@ -19,38 +19,39 @@
 namespace harpe::cuda {
 
 struct NetworkRequest {
-  const Plan* plan = nullptr;  // these outlive the network
+  const Plan* plan = nullptr;  // these must outlive the network
   const SignalPages* pages = nullptr;
   const Peers* peers = nullptr;
   std::map<TaskId, std::int64_t> put_bytes = {};  // of each put's image
-  transport::Exchange* exchange = nullptr;  // to ranks in other processes, where there are any
+  transport::Exchange* exchange = nullptr;  // to ranks in other processes; null if there are none
   NetworkOptions options = {};
   std::chrono::milliseconds limit{10'000};  // of each wait of a proxy
 };
 
-// The ranks of this process on the network: pinned memory that kernels and the transport both
-// reach, rings that kernels write, and one proxy thread that serves them. One endpoint a rank for
-// signals alone, which need no order, and one for each fence of its puts.
+// The network side of this process's ranks: pinned memory that kernels and the transport both
+// access, rings that kernels write, and one proxy thread that serves them. Each rank has one
+// endpoint for signals without puts, which need no order, and one for each fence of its puts.
 class Network {
  public:
-  // All processes together. Errors: G005, N001, N002, N003, N010, N013.
+  // Collective over all processes. Errors: G005, N001, N002, N003, N010, N013.
   [[nodiscard]] static Checked<std::unique_ptr<Network>> open(NetworkRequest request);
   Network(const Network&) = delete;
   Network& operator=(const Network&) = delete;
-  // Requires: no other rank puts into these any more.
+  // Requires: no other rank puts into this memory any more.
   ~Network();
 
-  // Where a put's image lies, for kernels. Requires: of a rank of this process, like all below.
+  // The addresses of a put's images, for kernels. Requires, as all below: of a rank of this
+  // process.
   [[nodiscard]] std::byte* staging(TaskId put) const;
   [[nodiscard]] std::byte* landing(TaskId put) const;
-  // Of a signal that is posted, in the rank's inbox.
+  // The word of a posted signal in the rank's inbox.
   [[nodiscard]] const std::uint32_t* signal_word(int rank, std::int32_t index) const;
-  // What raises a signal that is posted; of an Arrived signal its put too.
+  // The descriptor that raises a posted signal; for an Arrived signal, its put too.
   [[nodiscard]] device::Post post_of(int from, launch::SignalId signal) const;
 
-  // What ended an endpoint, if anything did.
+  // The error that ended an endpoint, if any.
   [[nodiscard]] std::optional<transport::TransportError> error() const;
-  // Of all ranks of this process, by fence.
+  // Over all ranks of this process, by fence.
   [[nodiscard]] std::map<Fence, transport::Counters> counters() const;
 
  private:
@@ -63,14 +64,14 @@ class Network {
                                          transport::Exchange& exchange) const;
   [[nodiscard]] const Own& own(int rank) const { return *own_.at(rank); }
   [[nodiscard]] transport::Command command_of(launch::SignalId id) const;
-  // Of the endpoint that a signal goes by.
+  // Index of the endpoint that a signal uses.
   [[nodiscard]] std::size_t endpoint_of(const launch::Signal& signal) const;
   [[nodiscard]] device::RingView ring(const Own& own, std::size_t endpoint, RankId to) const;
 
   NetworkRequest request_;
   NetworkLayout layout_;
   std::map<TaskId, processes::PutOrder> orders_;
-  std::vector<Fence> fences_;  // of puts; each has an endpoint, behind that for signals alone
+  std::vector<Fence> fences_;  // of puts; their endpoints follow the one for signals alone
   std::map<int, std::unique_ptr<Own>> own_;  // by rank
   std::optional<transport::Proxy> proxy_;
 };

@@ -10,7 +10,7 @@
 
 namespace harpe::cuda {
 
-// Ranks that are threads of one process meet here.
+// Rendezvous of ranks that are threads of one process.
 class MeetingPlace {
  public:
   explicit MeetingPlace(int ranks) : given_(static_cast<std::size_t>(ranks)) {}
@@ -19,7 +19,7 @@ class MeetingPlace {
   // Errors: N010 a rank has left.
   [[nodiscard]] Checked<std::vector<transport::Blob>> all_gather(int rank,
                                                                  std::span<const std::byte> own);
-  // A rank comes no more: nobody waits for it.
+  // A rank leaves for good; no rank waits for it any more.
   void leave();
 
  private:

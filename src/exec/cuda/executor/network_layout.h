@@ -13,7 +13,7 @@ namespace harpe::cuda {
 constexpr std::int32_t kInbox = 0;   // signals, then landing memory: others write here
 constexpr std::int32_t kOutbox = 1;  // staging memory
 
-// A put's images: in the outbox of its rank, and in the inbox of the rank that it goes to.
+// A put's images: in its rank's outbox, and in the receiver's inbox.
 struct PutPlace {
   std::int64_t bytes = 0;
   std::int64_t source = 0;
@@ -21,21 +21,22 @@ struct PutPlace {
   friend bool operator==(const PutPlace&, const PutPlace&) = default;
 };
 
-// Pinned memory of the host through which a plan's puts go. Nothing is shared between puts: memory
-// is used again by the same put of the next execution alone, which begins once this one is over.
+// Pinned host memory of a plan's puts. Puts share no memory: only the same put of the next
+// execution reuses it, after this one has ended.
 struct NetworkLayout {
   std::vector<std::int64_t> inbox_bytes;  // by rank, whole pages, like the next
   std::vector<std::int64_t> outbox_bytes;
   std::map<TaskId, PutPlace> puts;
 };
 
-// Of a signal of a rank's page, in its inbox; a line each, so that polling one slows no other.
+// Offset of a signal of a rank's page in its inbox; one cache line each, so that polling one delays
+// no other.
 constexpr std::int64_t kInboxLine = 64;
 [[nodiscard]] constexpr std::int64_t signal_offset(std::int32_t signal) {
   return signal * kInboxLine;
 }
 
-// `bytes` of each put's image.
+// `bytes`: of each put's image.
 [[nodiscard]] NetworkLayout lay_out_network(const Plan& plan, const SignalPages& pages,
                                             const std::map<TaskId, std::int64_t>& bytes);
 

@@ -4,10 +4,10 @@
 
 namespace harpe::cuda {
 
-// What ranks of different nodes reach each other by.
+// How ranks of different nodes reach each other.
 struct NetworkOptions {
   std::string provider = "shared";  // or one of libfabric's: "tcp;ofi_rxm"
-  std::string interface = "";       // whose address is used; "" for the choice of libfabric
+  std::string interface = "";       // its address is used; "": libfabric chooses
 };
 
 }  // namespace harpe::cuda

@@ -15,10 +15,10 @@
 namespace harpe::cuda {
 namespace {
 
-// Groups look for addresses in the arguments of kernels, and what a gap holds may look like one.
+// Groups search kernel arguments for addresses, and padding could contain one.
 static_assert(std::has_unique_object_representations_v<device::Bounds>);
 
-// Makes the launches of one rank of this process ready.
+// Prepares the launches of one rank of this process.
 class ProgramMaker {
  public:
   ProgramMaker(Prepared& prepared, int rank, const CudaOptions& options)
@@ -71,8 +71,8 @@ class ProgramMaker {
     return prepared_.takes_turns ? std::optional(prepared_.numbers) : std::nullopt;
   }
 
-  // What the tasks of the launches become alone. Those of a queue that need scratch memory, and
-  // that no launch takes over, share it.
+  // Describes each task's own launches. Tasks of a queue that need scratch memory and that no other
+  // launch takes over share it.
   Checked<Ok> prepare_alone() {
     std::map<TaskId, QueueId> needing;
     std::map<QueueId, std::int64_t> most;
@@ -96,7 +96,7 @@ class ProgramMaker {
     return Ok{};
   }
 
-  // How much scratch memory it needs.
+  // Returns how much scratch memory the task needs.
   Checked<std::int64_t> prepare_alone(TaskId task, std::byte* scratch) {
     HP_TRY(TaskSpecs specs, specs_of(memory_, task, scratch));
     alone_[task.index()] = describe_alone(memory_, task, std::move(specs.launches));
@@ -110,8 +110,8 @@ class ProgramMaker {
     return std::optional<RankTrace>(std::move(trace));
   }
 
-  // Where there is a trace all is there twice: with it, kernels note the signals they see and what
-  // their blocks do, and leave room for stamps.
+  // With a trace, each launch has a second version, whose kernels note the signals that they see
+  // and what their blocks do, and leave SMs for timestamps.
   Checked<PreparedLaunch> prepare(launch::LaunchId id, std::optional<RankTrace>& trace) {
     const launch::Launch& launch = launch_of(id);
     const BindSource source{.memory = memory_, .alone = alone_, .cells = cells_for(launch)};
@@ -125,7 +125,7 @@ class ProgramMaker {
     }
     HP_TRY(prepared.work, make_ready(launch, specs, launch.reserved_sms));
     if (!trace) return prepared;
-    if (is_bounding) *specs.front()->bounds() = {};  // the trace tells them apart
+    if (is_bounding) *specs.front()->bounds() = {};  // in a trace, separate launches do that
     for (LaunchSpec& spec : specs) {
       device::WaitContext* const wait = spec->inner_wait();
       if (wait == nullptr) continue;
@@ -139,7 +139,8 @@ class ProgramMaker {
     return prepared;
   }
 
-  // What the rank's Entry, the launch that bounds the epoch and the Exit await and raise.
+  // The signals that the rank's Entry, the launch that bounds the epoch, and the Exit await and
+  // raise.
   [[nodiscard]] device::Bounds bounds(launch::Bounds which) const {
     device::Bounds bounds{};
     bounds.begins_only = which == launch::Bounds::Begin ? 1 : 0;
@@ -154,7 +155,7 @@ class ProgramMaker {
       const bool is_exit = prepared_.plan.tasks[first.index()].kind == TaskKind::Exit;
       if (launch.begins_epoch) bounds.task = static_cast<std::uint32_t>(first.value);
       const bool is_begun = launch.begins_epoch || launch.bounds != launch::Bounds::None;
-      if (bounds.begins_only != 0 && !is_begun) continue;  // by itself
+      if (bounds.begins_only != 0 && !is_begun) continue;  // a separate launch does it
       if (is_exit) bounds.exit_task = static_cast<std::uint32_t>(first.value);
       for (const launch::SignalId signal : launch.awaits) {
         device::SignalWait& wait =
@@ -199,8 +200,8 @@ class ProgramMaker {
     return lost && has(launch.does, *lost) && has(prepared_.pages[raise.signal].from, *lost);
   }
 
-  // With the variants of the launch plan, where so many multiprocessors are left to others: in a
-  // traced execution more than the launch plan says, so that some blocks may come behind others.
+  // With the kernel variants of the launch plan, and `reserved` SMs for other kernels. A traced
+  // execution reserves more than the launch plan states, so some blocks may start after others end.
   Checked<Launches> make_ready(const launch::Launch& launch, const LaunchSpecs& specs,
                                int reserved) {
     const Task& first = prepared_.plan.tasks[launch.does.front().index()];
@@ -231,7 +232,7 @@ class ProgramMaker {
   std::vector<launch::LaunchId> launches_;
 };
 
-// The places of the numbers of each rank.
+// The addresses of each rank's numbers.
 std::vector<std::byte*> places_of(const Peers& peers, const Numbers& numbers) {
   std::vector<std::byte*> places;
   for (int rank = 0; rank < peers.ranks(); ++rank) {

@@ -24,23 +24,23 @@
 
 namespace harpe::cuda {
 
-// What the tasks of a queue need besides the plan's memory. They follow each other, and share it.
+// Memory of a queue's tasks besides the plan's. Tasks of a queue run in order and share it.
 struct QueueMemory {
   std::optional<DeviceMemory> scratch;
   std::shared_ptr<StreamSums> sums = std::make_shared<StreamSums>();
 };
 
-// The plan, what is launched for it, its index algebra and its memory, at addresses that stay.
+// The plan, its launch plan, its index algebra and its memory, at stable addresses.
 struct Prepared {
-  Plan plan;  // with the boxes that exchanges go through
+  Plan plan;  // with the boxes of exchanges
   Blocks blocks;
   launch::LaunchPlan launches;
   SignalPages pages;  // of the launches' signals
   Peers peers;
-  std::unique_ptr<Network> network;                       // where there are puts
+  std::unique_ptr<Network> network;                       // if there are puts
   std::vector<std::shared_ptr<KernelLibrary>> libraries;  // per GPU
-  RankLibraries of_rank;  // of ranks in other processes this one's own
-  std::vector<std::unique_ptr<library::Leaves>> leaves;  // of ranks, as above
+  RankLibraries of_rank;  // for ranks of other processes, this process's own
+  std::vector<std::unique_ptr<library::Leaves>> leaves;  // by rank, likewise
   actions::Bases bases;
   Numbers numbers;
   actions::Occupancy occupancy;
@@ -53,9 +53,9 @@ struct Prepared {
   // Other plans use the arenas between executions.
   bool takes_turns = false;
 
-  // How the ranks come to have memory: so many bytes of an arena and so many signals each.
+  // Allocates or maps the ranks' memory: `bytes` of arena and `signals` signals each.
   using OpenPeers = std::function<Checked<Peers>(std::int64_t bytes, std::int32_t signals)>;
-  // The plan with what is launched for it, in memory. Requires: `launches` and `exchanges` are the
+  // Places the plan and its launches in memory. Requires: `launches` and `exchanges` are the
   // plan's. Errors: those of `open`.
   [[nodiscard]] static Checked<std::unique_ptr<Prepared>> make(const Plan& plan, Blocks blocks,
                                                                launch::LaunchPlan launches,
@@ -71,38 +71,38 @@ struct Prepared {
             .occupancy = occupancy,
             .scratch = no_scratch};
   }
-  // For the GPU of a rank. Requires: this and layouts of the plan outlive what is made with it;
-  // libraries.
+  // Memory and addresses for binding a rank's launches. Requires: this and layouts of the plan
+  // outlive the result; libraries.
   [[nodiscard]] SpecSource source(RankId rank, launch::RefLayouts& layouts) const;
 };
 
-// One library of kernels for each GPU, in the order of ranks. Other processes' memory is reached
-// from the GPU of this one's rank.
+// One kernel library per GPU, in the order of ranks. Memory of other processes is accessed from the
+// GPU of this process's rank.
 void add_libraries(Prepared& prepared, const Nvrtc& compiler, const CudaOptions& options);
 // For the next rank.
 void add_library(Prepared& prepared, KernelLibrary& kernels, const library::Search& search);
 
-// Where the plan has puts; by all processes together. Requires: libraries, and `prepared` outlives
-// the network. Errors: as of Network::open.
+// Opens the network if the plan has puts; collective over all processes. Requires: libraries, and
+// `prepared` outlives the network. Errors: those of Network::open.
 [[nodiscard]] Checked<Ok> open_network(Prepared& prepared, transport::Exchange* exchange,
                                        const CudaOptions& options);
 
-// NCCL where it does any of the plan's collectives; by all processes alike. Where it is not to be
-// had, pulls do them all, unless it was asked for. Errors: G002, G003 where NCCL was asked for;
+// Opens NCCL if it runs any of the plan's collectives; equal on all processes. If NCCL is missing,
+// pulls run all collectives, unless NCCL was requested. Errors: G002, G003 if NCCL was requested;
 // N010.
 [[nodiscard]] Checked<std::optional<library::Nccl>> open_nccl(
     launch::Exchanges& exchanges, std::optional<processes::ProcessGroup>& group,
     const CudaOptions& options);
 
-// Connects the ranks whose collectives NCCL does. Requires: libraries. Errors: N010, N017, G080,
+// Connects the ranks whose collectives NCCL runs. Requires: libraries. Errors: N010, N017, G080,
 // G082.
 [[nodiscard]] Checked<Ok> connect_collectives(Prepared& prepared,
                                               const std::optional<library::Nccl>& nccl,
                                               transport::Exchange* exchange);
 
-// The launches of the ranks of this process, bound to their memory. Requires: libraries, a network
-// where there are puts, connected collectives, and `prepared` outlives them. Errors: those of bind
-// and of preparing tasks and launches; G005.
+// The launches of this process's ranks, bound to their memory. Requires: libraries, a network if
+// there are puts, connected collectives, and `prepared` outlives them. Errors: those of bind and of
+// preparing tasks and launches; G005.
 [[nodiscard]] Checked<std::vector<RankProgram>> make_programs(Prepared& prepared,
                                                               const CudaOptions& options);
 

@@ -15,7 +15,7 @@ bool is_kernel(const launch::Kernel& kernel) {
   return kernel.name != "copy_engine" && kernel.name != "nccl";
 }
 
-// Whether the last of its work is a kernel, which the next may overlap.
+// Whether the launch ends with a kernel, whose end the next kernel may overlap.
 bool ends_with_kernel(const launch::Launch& launch) {
   if (!launch.raises.empty()) return !launch.raised_by_engine;
   return launch.kernels.empty() ? launch.begins_epoch : is_kernel(launch.kernels.back());
@@ -81,7 +81,7 @@ QueueId RankProgram::queue_of_boundaries() const {
 }
 
 QueueId RankProgram::queue_of(const launch::Launch& launch) const {
-  const bool has_one_queue = bounding_.has_value();  // as the proof has it
+  const bool has_one_queue = bounding_.has_value();  // the proof assumes one queue
   return is_boundary(launch) || has_one_queue ? origin_ : launch.queue;
 }
 
@@ -183,7 +183,7 @@ bool RankProgram::is_opened() const {
   return bounding_ && launch_of(parts_.launches[*bounding_].id).bounds == launch::Bounds::Begin;
 }
 
-// A stream that the capture has come to must come back.
+// A captured stream must join the origin before the capture ends.
 Result<Ok, CudaError> RankProgram::join_queues() const {
   for (const auto& [queue, end] : ends_) {
     if (queue == origin_) continue;
@@ -236,11 +236,11 @@ bool RankProgram::may_wait(const launch::Launch& launch) const {
 
 Result<Ok, CudaError> RankProgram::order_waits(const Place& place) const {
   const launch::Launch& launch = *place.launch;
-  // A queue joins the capture behind its rank's Entry: it is not stamped before.
+  // A queue joins the capture behind its rank's Entry, so it has no timestamp before that.
   for (const bool entries : {true, false}) {
     for (const LaunchId from : launch.after) {
       if (launch_of(from).begins_epoch != entries) continue;
-      if (queue_of(launch_of(from)) == queue_of(launch)) continue;  // in order
+      if (queue_of(launch_of(from)) == queue_of(launch)) continue;  // the stream orders them
       HP_REQUIRE_OK(place.stream->wait_for(over_.at(from)));
     }
     if (entries && may_wait(launch)) HP_REQUIRE_OK(stamp(place, Moment::Reached));
@@ -302,7 +302,7 @@ bool RankProgram::is_one_turn(const Place& place) const {
   return is_boundary(*place.launch) && place.trace == nullptr;
 }
 
-// Where no rank waits for any, nothing counts epochs, and no wait fails.
+// Without signals, no kernel counts epochs and no wait can fail.
 bool RankProgram::has_signals() const {
   return !parts_.launch_plan->signals.empty() || parts_.trace || parts_.delay_seed;
 }
@@ -314,7 +314,7 @@ Result<Ok, CudaError> RankProgram::order_turn(const Place& place) const {
   if (is_one_turn(place)) waits = waits_on(launch.awaits);
   const Raises raises = kept(launch, launch.raises);
   const std::vector<device::RaiseTarget> targets = targets_of(raises);
-  // The Exit counts an epoch that a kernel began.
+  // The Exit increments an epoch that a kernel has begun.
   const bool counts = launch.begins_epoch || place.context.ahead != 0;
   if (counts || parts_.zero_first || !waits.empty() || !targets.empty()) {
     HP_REQUIRE_OK(
@@ -341,8 +341,8 @@ Result<Ok, CudaError> RankProgram::stamp(const Place& place, Moment moment) {
   return place.trace->stamp(*place.stream, place.index, moment);
 }
 
-// The epoch into the flags, behind what the stream copied before: no multiprocessor is needed. That
-// a poisoned rank raises them too does no harm, since the execution has failed.
+// Copies the epoch into the flags, behind the stream's earlier copies; needs no SM. A poisoned rank
+// raises its flags too; this is harmless, because the execution has failed anyway.
 Result<Ok, CudaError> RankProgram::raise_by_engine(const Raises& raises,
                                                    const Stream& stream) const {
   const DriverApi& driver = device().driver();

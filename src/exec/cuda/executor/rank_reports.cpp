@@ -9,9 +9,9 @@ namespace {
 
 using transport::Blob;
 
-// What a report is besides its texts.
+// A report without its texts.
 struct ReportHead {
-  std::int32_t status = 0;  // of the driver
+  std::int32_t status = 0;  // error code of the driver
   std::uint8_t has_end = 0;
   std::uint8_t has_record = 0;
   std::uint8_t is_poisoned = 0;

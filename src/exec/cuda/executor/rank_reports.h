@@ -7,12 +7,12 @@
 
 namespace harpe::cuda {
 
-// As bytes for another process, and back; a blob that is none counts as a rank that is lost.
+// Serialises a report for another process, and back; an invalid blob counts as a lost rank.
 [[nodiscard]] transport::Blob pack(const RankReport& report);
 [[nodiscard]] RankReport unpack(const transport::Blob& blob);
 
-// Of every rank, once its replays are over; of a rank that answers no more, that. `own` is this
-// rank's, and where it is not fine, the others are told to stop.
+// The reports of all ranks, once their replays have ended; a rank that does not answer is reported
+// as lost. `own` is this rank's report; if it has failed, the others are told to stop.
 [[nodiscard]] std::vector<RankReport> exchange(processes::ProcessGroup& group,
                                                const RankReport& own,
                                                std::chrono::milliseconds wait_limit);

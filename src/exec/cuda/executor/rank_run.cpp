@@ -5,11 +5,11 @@
 namespace harpe::cuda {
 namespace {
 
-// A driver's queue that is full of one rank's executions holds up others that share the GPU.
+// More executions of one rank in the driver's queue would delay other ranks on the same GPU.
 constexpr std::size_t kMostWindow = 32;
-// The GPU never waits for the host.
+// Enough that the GPU never waits for the host.
 constexpr std::size_t kLeastWindow = 2;
-// What is ordered runs, though a rank has failed: not for long.
+// Enqueued executions still run after a failure, so they must end soon.
 constexpr double kWindowMs = 125;
 
 }  // namespace

@@ -11,16 +11,16 @@
 
 namespace harpe::cuda {
 
-// One rank's executions, by a thread of its own: a full queue of one rank holds up no other.
+// One rank's executions, enqueued by its own thread: a full queue of one rank delays no other.
 struct RankRun {
   std::vector<Event> ends;  // the start, then the end of each execution
   bool is_traced = false;
-  std::optional<Graph> chain = std::nullopt;  // of several executions, which is one then
+  std::optional<Graph> chain = std::nullopt;  // several executions as one graph, counted as one
   RankEnd end;
-  bool was_stopped = false;  // before all were ordered
+  bool was_stopped = false;  // before all were enqueued
 
-  // The rank's programs in turns, in the first one's stream, until all are over, or `stop` is set
-  // and what was ordered before is over.
+  // Runs the rank's programs in turn, in the first one's stream, until all executions have ended,
+  // or `stop` is set and the executions enqueued so far have ended.
   void go(std::span<const RankProgram* const> programs, const std::atomic<bool>& stop);
 
  private:
@@ -30,8 +30,8 @@ struct RankRun {
                                              const Stream& stream) const;
 };
 
-// How many executions of so many milliseconds are ordered before the host waits for earlier ones;
-// as many again are under way meanwhile.
+// How many executions of this duration are enqueued before the host waits for earlier ones; as many
+// again are in flight during that wait.
 [[nodiscard]] std::size_t window_of(double milliseconds);
 
 }  // namespace harpe::cuda

@@ -7,7 +7,7 @@
 namespace harpe::cuda {
 namespace {
 
-// Stamps back to back, for what one costs.
+// Adjacent timestamps that measure their own cost.
 constexpr std::size_t kBare = 9;
 constexpr std::size_t kMoments = 3;
 constexpr std::size_t kWordsOfSighting = sizeof(device::Sighting) / sizeof(std::uint64_t);

@@ -10,52 +10,52 @@
 
 namespace harpe::cuda {
 
-// A moment of a launch that is stamped.
+// A moment of a launch that has a timestamp.
 enum class Moment : std::uint8_t {
-  Reached,  // its queue has come to it: before its waits, where it has some
-  Start,    // they are over
-  End,      // its work is over; not stamped where it has none
+  Reached,  // the queue has reached it: before its waits, if it has any
+  Start,    // its waits are over
+  End,      // its work is over; no timestamp without work
 };
 
-// Of a launch, by its GPU's clock in nanoseconds; kNever where it was not stamped.
+// Timestamps of a launch, by its GPU's clock in nanoseconds; kNever without a timestamp.
 struct LaunchTimes {
   std::uint64_t reached = device::kNever;
   std::uint64_t start = device::kNever;
   std::uint64_t end = device::kNever;
 };
 
-// What a traced execution left on a rank's GPU.
+// The times of a traced execution on a rank's GPU.
 struct RankTimes {
-  std::vector<LaunchTimes> launches;        // in order
-  std::vector<device::Sighting> sightings;  // by signal of the rank's page
-  std::int64_t stamp_ns = 0;                // from a stamp to the next with nothing in between
+  std::vector<LaunchTimes> launches;                          // in order
+  std::vector<device::Sighting> sightings;                    // by signal of the rank's page
+  std::int64_t stamp_ns = 0;                                  // between two adjacent timestamps
   std::map<TaskId, std::vector<device::BlockNotes>> notes{};  // of kernels, by their first task
 };
 
-// Where a rank's traced executions leave their times, in its GPU's memory, and how they are put
-// there. Orders require that the GPU is current for the calling thread.
+// The memory for a rank's times on its GPU, and the launches that fill it. Functions that enqueue
+// work require that the GPU is current for the calling thread.
 class RankTrace {
  public:
-  // Requires: `library` outlives this. Errors: G005, as of `KernelLibrary::load`.
+  // Requires: `library` outlives this. Errors: G005; those of `KernelLibrary::load`.
   [[nodiscard]] static Checked<RankTrace> make(KernelLibrary& library, std::size_t most_launches,
                                                std::size_t words);
 
   // For kernels that wait inside.
   [[nodiscard]] device::Sighting* sightings() const;
 
-  // Room for what the blocks of a kernel note, whose first task is named. Errors: G005, G008.
+  // Memory for the notes of a kernel's blocks; `kernel` is its first task. Errors: G005, G008.
   [[nodiscard]] Checked<device::BlockNotes*> add_notes(TaskId kernel);
 
-  // Before all else of an execution: forgets the one before.
+  // Enqueued first in an execution: clears the times of the previous one.
   [[nodiscard]] Result<Ok, CudaError> begin(const Stream& stream) const;
   [[nodiscard]] Result<Ok, CudaError> stamp(const Stream& stream, std::size_t launch,
                                             Moment moment) const;
 
-  // How the GPU's clock stands to the host's. Errors: G005.
+  // The offset of the GPU's clock from the host's. Errors: G005.
   [[nodiscard]] Checked<ClockOffset> look(const Stream& stream) const {
     return clock_.look(stream);
   }
-  // Of the last execution. Requires: it is over. Errors: G005.
+  // Times of the last execution. Requires: it has ended. Errors: G005.
   [[nodiscard]] Checked<RankTimes> read() const;
 
  private:
@@ -70,7 +70,7 @@ class RankTrace {
 
   const Device* device_;
   ClockKernels clock_;
-  DeviceMemory words_;  // of 64 bits: bare stamps, three for each launch, sightings
+  DeviceMemory words_;  // of 64 bits: adjacent timestamps, three per launch, sightings
   std::size_t launches_;
   std::map<TaskId, DeviceMemory> notes_;
 };

@@ -9,7 +9,7 @@ using std::chrono::nanoseconds;
 
 std::int64_t signed_of(std::uint64_t time) { return static_cast<std::int64_t>(time); }
 
-// A launch's own stretch, by its GPU's clock.
+// A launch's own period, by its GPU's clock.
 struct Stretch {
   std::int64_t start = 0;
   std::int64_t end = 0;
@@ -21,7 +21,7 @@ Stretch stretch_of(const PreparedLaunch& launch, const LaunchTimes& times, std::
   const std::int64_t begin = signed_of(times.start);
   stretch.start = stretch.end = begin;
   if (times.end != device::kNever) {
-    // Where there is work it begins a launch behind the one stamp, and ends one before the other.
+    // Work begins one launch behind its first timestamp, and ends one before its last.
     const std::int64_t apart = launch.work.size() > 0 ? stamp : 0;
     const std::int64_t end = signed_of(times.end) - apart;
     stretch.start = std::min(begin + apart, std::max(begin, end));
@@ -33,7 +33,7 @@ Stretch stretch_of(const PreparedLaunch& launch, const LaunchTimes& times, std::
   return stretch;
 }
 
-// Of a member of a kernel that waits inside.
+// For a task of a kernel that waits inside.
 Stretch stretch_of(const Stretch& launch, const device::Sighting& sighting) {
   if (sighting.seen_ns == device::kNever) return launch;
   Stretch stretch = launch;
@@ -44,7 +44,7 @@ Stretch stretch_of(const Stretch& launch, const device::Sighting& sighting) {
   return stretch;
 }
 
-// Whether the signal is for the task.
+// Whether the task waits for the signal.
 bool is_for(const Plan& plan, const launch::Signal& signal, TaskId task) {
   const auto index = static_cast<std::size_t>(signal.index);
   if (signal.kind == launch::SignalKind::Sync) return plan.syncs[index].to == task;
@@ -53,7 +53,7 @@ bool is_for(const Plan& plan, const launch::Signal& signal, TaskId task) {
   return std::ranges::find(to, task) != to.end();
 }
 
-// What a kernel of the launch awaits inside for the task.
+// The signal that a kernel of the launch awaits inside for the task.
 std::optional<launch::SignalId> inner_signal(const TracedLaunches& rank,
                                              const launch::Launch& launch, TaskId task) {
   for (const launch::Kernel& kernel : launch.kernels) {
@@ -64,7 +64,7 @@ std::optional<launch::SignalId> inner_signal(const TracedLaunches& rank,
   return std::nullopt;
 }
 
-// Appends what a block did.
+// Appends the events of a block.
 void add_block(KernelEvent event, const device::BlockNotes& notes, const ClockFit& clock,
                std::vector<KernelEvent>& events) {
   event.copies = notes.copies != 0;
@@ -87,7 +87,7 @@ std::vector<TraceEvent> events_of(const TracedLaunches& rank, const RankTimes& t
   std::vector<TraceEvent> events;
   for (std::size_t i = 0; i < rank.launches.size(); ++i) {
     const launch::Launch& launch = rank.launch_plan.launches[rank.launches[i].id.index()];
-    if (launch.lands) continue;  // of a task of another rank
+    if (launch.lands) continue;  // of a put of another rank
     const Stretch whole = stretch_of(rank.launches[i], times.launches[i], times.stamp_ns);
     const TaskId first = launch.does.front();
     const bool is_noted = times.notes.contains(first);

@@ -8,14 +8,14 @@
 
 namespace harpe::cuda {
 
-// A traced execution, and how well the ranks' clocks are known against each other.
+// A traced execution, and the uncertainty between the ranks' clocks.
 struct Timeline {
   std::vector<TraceEvent> events;
   std::vector<KernelEvent> kernels;
   std::chrono::nanoseconds uncertainty{0};
 };
 
-// A rank's launches, as a trace has them.
+// A rank's launches, for its trace.
 struct TracedLaunches {
   const Plan& plan;
   const launch::LaunchPlan& launch_plan;
@@ -31,11 +31,11 @@ struct TracedLaunches {
 [[nodiscard]] std::vector<TraceEvent> events_of(const TracedLaunches& rank, const RankTimes& times,
                                                 const ClockFit& clock);
 
-// Its kernels that noted what their blocks did, likewise.
+// The events of the rank's kernels whose blocks noted what they did, likewise.
 [[nodiscard]] std::vector<KernelEvent> kernels_of(const TracedLaunches& rank,
                                                   const RankTimes& times, const ClockFit& clock);
 
-// The same with the first of all tasks at 0, by task.
+// The same with the earliest task at time 0, sorted by task.
 [[nodiscard]] Timeline from_the_first(Timeline timeline);
 
 }  // namespace harpe::cuda

@@ -9,15 +9,15 @@
 
 namespace harpe::cuda {
 
-// Who failed first of several, and of what.
+// The first of several parallel bodies that failed, and its error.
 struct FirstFailure {
   std::size_t which = 0;
   Diag why;
 };
 
-// body(i) for each i below `count`, each in a thread of its own, as NCCL wants what its ranks do
-// together. Once one fails, or the limit passes, `give_up` is called, after which none of them may
-// wait for another. Returns when all are over.
+// Runs body(i) for each i below `count` in parallel, each in its own thread, because NCCL's ranks
+// must make some calls together. If a body fails or the limit passes, calls `give_up`, after which
+// no body may wait for another. Returns when all have ended.
 [[nodiscard]] std::optional<FirstFailure> run_together(
     std::size_t count, std::chrono::milliseconds limit,
     const std::function<Checked<Ok>(std::size_t)>& body, const std::function<void()>& give_up);

@@ -37,7 +37,7 @@ Checked<const Graph*> Bindings::add(std::span<const DeviceAddress> addresses) {
   Slot& slot = *std::ranges::min_element(slots_, {}, &Slot::last_use);
   const Result<Ok, CudaError> moved = relocation_.move(slot.graph, slot.addresses, addresses);
   if (!moved.ok()) {
-    // Some of its nodes are changed, others are not: next time all are.
+    // Only some of its nodes were changed, so the next use must change all of them.
     std::ranges::fill(slot.addresses, kUnknown);
     return to_diag(moved.error());
   }

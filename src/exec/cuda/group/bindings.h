@@ -8,23 +8,24 @@
 
 namespace harpe::cuda {
 
-// Graphs of one captured graph, each at work on homes at other addresses: so many, of which one
-// that was not used for longest is changed where another is wanted.
+// kMost instances of one captured graph, each bound to other addresses of homes. For new addresses,
+// the least recently used instance is changed.
 class Bindings {
  public:
   static constexpr std::size_t kMost = 16;
 
-  // All graphs are made now: making one may have to wait until the GPU is idle, and by then another
-  // rank's execution may wait for this rank's. `homes`: where those lie that may be elsewhere, by
-  // home; those that may not become empty ranges. `stream`: of the GPU, idle. Errors: G005, G008.
+  // Makes all instances now, because making one may wait until the GPU is idle, and later another
+  // rank's execution may wait for this rank's. `homes`: the ranges of the homes that may be
+  // relocated, by home; ranges of homes that must stay become empty. `stream`: of the GPU, idle.
+  // Errors: G005, G008.
   [[nodiscard]] static Checked<Bindings> make(const Stream& stream, CapturedTwice captured,
                                               std::vector<AddressRange>& homes);
 
-  // The graph that works at these addresses, by home; of homes that stay it is 0.
+  // The instance bound to these addresses, by home; homes that stay have address 0.
   [[nodiscard]] const Graph* find(std::span<const DeviceAddress> addresses);
-  // Changes one. Errors: G005, G008.
+  // Changes an instance. Errors: G005, G008.
   [[nodiscard]] Checked<const Graph*> add(std::span<const DeviceAddress> addresses);
-  // As a part of what the stream captures, behind what it has captured. Errors: G005.
+  // As part of the stream's capture, behind what it has captured. Errors: G005.
   [[nodiscard]] Result<Ok, CudaError> add_to_capture(std::span<const DeviceAddress> addresses,
                                                      CUstream stream);
 

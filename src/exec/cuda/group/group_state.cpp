@@ -40,7 +40,7 @@ Result<Ok, LaunchFailure> GroupState::begin(std::uint32_t executable, std::uint6
   return *failure;
 }
 
-// Where that cannot be ordered, waits end by their limit.
+// If an executable cannot be made to give up, its waits end by their limit.
 void GroupState::give_up(const Diag& mismatch) {
   failure = mismatch;
   board->stop();
@@ -62,13 +62,13 @@ Result<Ok, CudaError> GroupState::note_last(CUstream stream) {
   return cuda_call(driver, "cuEventRecord", driver.cuEventRecord(last.handle(), stream));
 }
 
-// A launch that was refused has left its piece.
+// A refused launch has left its piece, which the next one uses.
 Result<std::shared_ptr<std::byte>, LaunchFailure> GroupState::take(std::int64_t bytes,
                                                                    CUstream stream) {
   constexpr std::chrono::microseconds kBetween{50};
   if (taken && taken_bytes == bytes) return taken;
   taken.reset();
-  // Where a rank is that far behind, the GPUs that wait for it end by their limit.
+  // If a rank is that far behind, the GPUs that wait for it end by their limit.
   while (!pieces->can_take()) {
     if (const auto& ended = check()) return *ended;
     std::this_thread::sleep_for(kBetween);
@@ -83,7 +83,7 @@ Result<std::shared_ptr<std::byte>, LaunchFailure> GroupState::take(std::int64_t 
     const Result<Ok, CudaError> ordered = order_behind(before, stream);
     if (!ordered.ok()) return LaunchFailure(to_diag(ordered.error()));
   }
-  // The graph may run whenever the caller likes: its piece is never taken again.
+  // The caller's graph may run at any time, so its piece is never reused.
   const auto give_back = [all = pieces, held = *piece, memory = tensors,
                           kept = *captured](std::byte*) {
     if (!kept) all->give_back(held);

@@ -22,33 +22,34 @@ class CudaRankExecutable;
 struct GroupState {
   GroupRequest request;
   CudaGroupOptions given;
-  CudaOptions options;  // the same, for what prepares a rank
+  CudaOptions options;  // the same, for preparing a rank
   Device device;
   std::shared_ptr<KernelLibrary> kernels;
   DescribedTarget target;  // equal on all ranks
-  Event last;              // end of what was launched last
-  Event other;             // of what another stream than a launch's holds
+  Event last;              // the end of the last launch
+  Event other;             // for the work of a stream without a launch
   CUstream last_stream = nullptr;
   std::int64_t launches = 0;
-  std::shared_ptr<Arena> arena = nullptr;      // for plans that are made from now on
-  std::shared_ptr<Arena> tensors = nullptr;    // for tensors of callers; none: no bytes
-  std::shared_ptr<TensorHeap> heap = nullptr;  // what is taken of this rank's
-  // Of what is behind those in `tensors`, for results; none: no bytes.
+  std::shared_ptr<Arena> arena = nullptr;      // for plans made from now on
+  std::shared_ptr<Arena> tensors = nullptr;    // for callers' tensors; null: no bytes
+  std::shared_ptr<TensorHeap> heap = nullptr;  // allocator of this rank's part
+  // For results, behind the heap's part of `tensors`; null: no bytes.
   std::shared_ptr<AgreedPieces> pieces = nullptr;
-  std::vector<CUstream> piece_streams = {};  // by piece: where it was used last
-  // Of the next launch.
+  std::vector<CUstream> piece_streams = {};  // by piece: the stream that used it last
+  // For the next launch.
   std::shared_ptr<std::byte> taken = nullptr;
   std::int64_t taken_bytes = 0;
-  // None where ranks do not see each other's processes; then only waits find different launches.
+  // None if ranks cannot see each other's processes; then only expired waits reveal mismatched
+  // launches.
   std::optional<GroupBoard> board = std::nullopt;
   std::vector<CudaRankExecutable*> live = {};           // executables
-  std::optional<LaunchFailure> failure = std::nullopt;  // that ended their executions
+  std::optional<LaunchFailure> failure = std::nullopt;  // what ended their executions
 
   [[nodiscard]] int rank() const { return request.exchange->rank(); }
   [[nodiscard]] int ranks() const { return request.exchange->ranks(); }
   [[nodiscard]] transport::Exchange& exchange() const { return *request.exchange; }
 
-  // What one of the ranks could not do is an error of all.
+  // An error of one rank is an error of all.
   template <class T>
   [[nodiscard]] Checked<T> agreed(Checked<T> own) const {
     HP_REQUIRE_OK(
@@ -56,25 +57,25 @@ struct GroupState {
     return own;
   }
 
-  // Looks at what GPUs have left in the host's memory since. The host waits for nothing.
+  // Reads what GPUs have reported in host memory. The host waits for nothing.
   [[nodiscard]] const std::optional<LaunchFailure>& check();
-  // This rank launches, or captures, the executable of that number, with so placed tensors. What is
-  // not the same on another rank that has come so far ends all executions.
+  // This rank launches, or captures, this executable, with tensors at these places. A mismatch with
+  // a rank that has come as far ends all executions.
   [[nodiscard]] Result<Ok, LaunchFailure> begin(std::uint32_t executable, std::uint64_t places);
-  // The stream's next work comes behind what was launched last, wherever that was.
+  // Orders the stream's next work behind the last launch, in any stream.
   [[nodiscard]] Result<Ok, CudaError> order_behind_last(CUstream stream) const;
   [[nodiscard]] Result<Ok, CudaError> note_last(CUstream stream);
-  // So many bytes of `pieces` for the next launch, at the same place on all ranks; null: there are
-  // none. Requires: pieces. Errors: what ended the group's executions; G005.
+  // `bytes` of `pieces` for the next launch, at the same place on all ranks; null if there is no
+  // room. Requires: pieces. Errors: what ended the group's executions; G005.
   [[nodiscard]] Result<std::shared_ptr<std::byte>, LaunchFailure> take(std::int64_t bytes,
                                                                        CUstream stream);
-  // Waits on the host for all that was launched.
+  // Waits on the host for all launches.
   [[nodiscard]] Result<Ok, CudaError> wait_for_last() const;
 
  private:
-  // The stream's next work comes behind what another one holds.
+  // Orders the stream's next work behind the work of another one.
   [[nodiscard]] Result<Ok, CudaError> order_behind(CUstream before, CUstream stream) const;
-  // Ranks differ: no wait for another rank goes on.
+  // Ranks launch different executions: ends all waits for other ranks.
   void give_up(const Diag& mismatch);
   // A failure of this rank's executions, whose waits have ended.
   [[nodiscard]] std::optional<LaunchFailure> find_failure() const;

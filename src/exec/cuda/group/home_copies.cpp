@@ -10,7 +10,7 @@ struct Loop {
   std::int64_t stride = 0;  // bytes
 };
 
-// The tensor's axes, the innermost first; those that continue each other are one.
+// The tensor's axes, innermost first; contiguous ones are merged.
 std::vector<Loop> loops_of(const TensorView& tensor) {
   const std::int64_t element = size_in_bytes(tensor.dtype);
   std::vector<Loop> loops = {{.extent = element, .stride = 1}};

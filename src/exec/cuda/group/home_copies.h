@@ -8,16 +8,16 @@
 
 namespace harpe::cuda {
 
-// A tensor of a caller's and its dense image, as what one copy of the driver's takes: slices of
-// rows of bytes. In the image they lie one behind the other.
+// A caller's tensor and its dense image, as one copy of the driver: slices of rows of bytes, which
+// are contiguous in the image.
 struct HomeCopy {
   std::size_t row_bytes = 0;
   std::size_t rows = 1;
   std::size_t slices = 1;
-  std::size_t row_pitch = 0;   // bytes from row to row of the tensor
-  std::size_t slice_rows = 0;  // rows from slice to slice of it, were they all there
+  std::size_t row_pitch = 0;   // of the tensor, in bytes
+  std::size_t slice_rows = 0;  // distance of the tensor's slices, in rows
 
-  // None where the tensor's strides are not those of such a copy.
+  // None if one such copy cannot express the tensor's strides.
   [[nodiscard]] static std::optional<HomeCopy> of(const TensorView& tensor);
 };
 

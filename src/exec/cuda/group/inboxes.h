@@ -12,15 +12,15 @@
 
 namespace harpe::cuda {
 
-// Where a plan that takes turns with the arenas keeps its inboxes (launch::inboxes_of): in the
-// pages of its own signals, so that no other plan puts anything there between executions.
+// The inboxes (launch::inboxes_of) of a plan that shares the arenas with other plans. They lie
+// behind the signals of its own pages, so that no other plan writes there between executions.
 class Inboxes {
  public:
   Inboxes(const Plan& plan, const launch::LaunchPlan& launches);
 
-  // In the page of each rank.
+  // In each rank's page.
   [[nodiscard]] std::int64_t bytes() const { return bytes_; }
-  // Where each lies. `begins`: by rank, where its inboxes do, which have so many bytes.
+  // The addresses of all inboxes. `begins`: by rank, the address of its bytes() bytes of inboxes.
   [[nodiscard]] std::map<std::pair<RankId, std::string>, std::byte*> places(
       const Plan& plan, std::span<std::byte* const> begins) const;
 

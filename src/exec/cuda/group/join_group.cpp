@@ -38,7 +38,7 @@ class CudaGroup final : public RankGroup {
   [[nodiscard]] Checked<Ok> reset() override {
     const CurrentDevice current(state_->device);
     const Result<Ok, CudaError> over = state_->wait_for_last();
-    // Signals are cleared once no rank raises any, and none is raised before all are clear.
+    // Signals are cleared once no rank raises any; no rank raises one before all are clear.
     HP_REQUIRE_OK(state_->agreed(over.ok() ? Checked<Ok>(Ok{}) : to_diag(over.error())));
     if (state_->board) state_->board->clear();
     if (state_->pieces) state_->pieces->catch_up();
@@ -83,9 +83,9 @@ class CudaGroup final : public RankGroup {
   std::shared_ptr<GroupState> state_;
 };
 
-// What a rank tells the others of its GPU.
+// What a rank sends to the others about its GPU.
 struct Card {
-  std::array<int, 3> gpu{};  // where it is in the host
+  std::array<int, 3> gpu{};  // its PCI address in the host
   int multiprocessors = 0;
   std::int64_t heap_bytes = 0;
   std::int64_t tensor_bytes = 0;
@@ -110,9 +110,9 @@ Checked<Card> make_card(const Device& device, const GroupRequest& request) {
   return card;
 }
 
-// Whether ranks share GPUs. Errors: G070 too many one.
+// Whether ranks share GPUs. Errors: G070 too many share one.
 Checked<bool> find_sharing(const std::vector<Card>& cards) {
-  // More ranks' streams than that do not all get queues of their own, and may wait for each other.
+  // Streams of more ranks do not all get hardware queues of their own, and may wait for each other.
   constexpr std::int64_t kMostSharing = 4;
   std::map<std::array<int, 3>, std::int64_t> ranks;
   for (const Card& card : cards) ++ranks[card.gpu];
@@ -152,7 +152,7 @@ Checked<GroupState> open_state(const GroupRequest& request, const CudaGroupOptio
                     .other = std::move(other)};
 }
 
-// The same on all ranks: what launches are planned for, the first arena, and memory for tensors.
+// Makes these equal on all ranks: the target of launches, the first arena, and memory for tensors.
 Checked<Ok> meet(GroupState& state) {
   HP_TRY(const Card own, state.agreed(make_card(state.device, state.request)));
   HP_TRY(const auto blobs, state.exchange().all_gather(std::as_bytes(std::span(&own, 1))));

@@ -21,13 +21,13 @@
 namespace harpe::cuda {
 namespace {
 
-// Kernels take operands at such addresses, and tensor maps no others.
+// Kernels need operands, and tensor maps addresses, with this alignment.
 constexpr DeviceAddress kBoundAlignment = 16;
 
-// How far arenas lie apart when a graph is captured twice; kernels see the same alignment.
+// Distance of the arenas between the two captures; kernels see the same alignment.
 constexpr std::int64_t kShift = kSlotAlignment;
 
-// Odd, of FNV: places of tensors as one number, different ones as different numbers.
+// FNV's odd factor, to hash the places of tensors into one number.
 constexpr std::uint64_t kPlacesFactor = 0x100000001b3;
 
 Diag refuse(const std::string& argument, const std::string& wanted, const std::string& found) {
@@ -50,7 +50,7 @@ std::string print_type(DType dtype, std::span<const std::int64_t> shape) {
   return std::string(print(dtype)) + " " + print_numbers(shape);
 }
 
-// What is launched for the plan, with what the ranks exchange.
+// A plan's launches and exchanges.
 struct Planned {
   Blocks blocks;
   launch::LaunchPlan launches;
@@ -73,7 +73,7 @@ Checked<Planned> plan_for(const GroupState& group, const Plan& plan) {
                  .exchanges = std::move(exchanges)};
 }
 
-// Allocations that launches of other ranks name.
+// Allocations that launches of other ranks access.
 std::set<AllocId> named_by_others(const launch::LaunchPlan& launches, RankId rank) {
   std::set<AllocId> named;
   const auto add = [&](const std::vector<launch::Place>& places) {
@@ -95,7 +95,7 @@ std::set<AllocId> named_by_others(const launch::LaunchPlan& launches, RankId ran
   return named;
 }
 
-// Whether all ranks hold it, and other ranks' tasks or launches touch it on each.
+// Whether all ranks have this home, and other ranks' tasks or launches access it on each.
 bool is_symmetric(const Prepared& prepared, const std::vector<std::vector<LocalHome>>& homes,
                   std::size_t home) {
   for (std::size_t rank = 0; rank < homes.size(); ++rank) {
@@ -117,7 +117,7 @@ std::vector<std::byte*> begins_of_inboxes(const Peers& peers) {
   return begins;
 }
 
-// Whether other data is there too, now or at another time.
+// Whether other allocations share the home's memory.
 bool shares_memory(const Plan& plan, AllocId id) {
   const Alloc& home = plan.allocs[id.index()];
   return std::ranges::any_of(plan.allocs, [&](const Alloc& other) {
@@ -265,7 +265,7 @@ Checked<Ok> CudaRankExecutable::agree_on_homes() {
   for (std::size_t home = 0; home < homes_.size(); ++home) {
     if (range_[home].begin != 0) bindable_[home] = Bindable::Anywhere;
   }
-  if (peer_homes_.empty()) return Ok{};  // on all ranks
+  if (peer_homes_.empty()) return Ok{};  // so on all ranks
   std::vector<std::byte> movable(homes_.size(), std::byte{1});
   for (std::size_t at = 0; at < peer_homes_.size(); ++at) {
     const std::size_t home = peer_homes_[at].home;
@@ -317,7 +317,7 @@ LaunchFailure CudaRankExecutable::explain() const {
                                                           prepared_->launches, reports));
 }
 
-// Kernels that failed may have left counters in their memory behind: all of it is made again.
+// Failed kernels may have left counters in their memory, so everything is made anew.
 Checked<Ok> CudaRankExecutable::reset() {
   bindings_.reset();
   program_.reset();
@@ -381,7 +381,7 @@ Checked<Ok> CudaRankExecutable::place(std::size_t home, const TensorView& tensor
   return Ok{};
 }
 
-// The graph works on the tensor, and on those of other ranks at the same place.
+// Binds the graph to the tensor, and to the tensors of other ranks at the same place.
 bool CudaRankExecutable::bind(std::size_t home, const TensorView& tensor) {
   const DeviceAddress address = address_of(tensor);
   const bool is_aligned = address % kBoundAlignment == 0;
@@ -401,7 +401,7 @@ bool CudaRankExecutable::bind(std::size_t home, const TensorView& tensor) {
   return true;
 }
 
-// Kernels read what they were told is an input while they write results.
+// While kernels write results, they still read tensors that are inputs.
 Checked<Ok> CudaRankExecutable::check_apart(std::span<const TensorView> tensors) const {
   for (std::size_t one = 0; one < homes_.size(); ++one) {
     if (homes_[one].role == Role::In || uses_[one].is_copied || homes_[one].bytes() == 0) continue;
@@ -440,7 +440,7 @@ Result<Ok, CudaError> CudaRankExecutable::add_to_capture(std::span<const TensorV
   HP_REQUIRE_OK(order_copies(tensors, CopyDirection::ToImage, stream));
   HP_REQUIRE_OK(bindings_->add_to_capture(addresses_, stream));
   HP_REQUIRE_OK(order_copies(tensors, CopyDirection::ToTensor, stream));
-  counts_.copied_bytes = copied;  // of launches alone
+  counts_.copied_bytes = copied;  // counts only launches
   return Ok{};
 }
 

@@ -12,15 +12,16 @@
 
 namespace harpe::cuda {
 
-// One rank's launches of a plan as a graph that is launched in streams of callers. Homes that no
-// table in memory names are bound: the graph works on the caller's tensors, which are anywhere
-// where no other rank touches the home; else at the same place of the group's memory for tensors on
-// all ranks, so that each knows the others'. Other data is copied between tensors and homes in the
-// arena, around the graph.
+// One rank's launches of a plan as a graph that is launched in streams of callers. Homes whose
+// address is in no table in memory can be bound: the graph then works on the caller's tensors. If
+// no other rank accesses the home, its tensor may lie anywhere; else the tensors must lie at the
+// same place of the group's memory for tensors on all ranks, so that each rank knows the others'
+// addresses. Other data is copied between tensors and homes in the arena, before and after the
+// graph.
 class CudaRankExecutable final : public RankExecutable {
  public:
-  // Collective. Requires: the plan is of the group's ranks, and the same on all of them. Errors:
-  // X0xx, G0xx what GPUs cannot do; G008, G073 memory; N010, N017.
+  // Collective. Requires: the plan is for the group's ranks, and equal on all of them. Errors:
+  // X0xx, G0xx not supported on GPUs; G008, G073 memory; N010, N017.
   [[nodiscard]] static Checked<std::unique_ptr<CudaRankExecutable>> make(
       const Plan& plan, std::shared_ptr<GroupState> group);
   CudaRankExecutable(const CudaRankExecutable&) = delete;
@@ -34,53 +35,52 @@ class CudaRankExecutable final : public RankExecutable {
   [[nodiscard]] Result<std::vector<std::shared_ptr<std::byte>>, LaunchFailure> take_results(
       void* stream) override;
 
-  // Whether an execution of this rank has failed, as far as the host can see without waiting.
+  // Whether an execution of this rank has failed, as far as the host can tell without waiting.
   [[nodiscard]] bool has_failed() const;
-  // Why. Requires: has_failed().
+  // The failure. Requires: has_failed().
   [[nodiscard]] LaunchFailure explain() const;
-  // As after `make`. Requires: no rank has an execution under way, or begins one. Errors: G005,
+  // Restores the state after `make`. Requires: no rank runs or begins an execution. Errors: G005,
   // G008.
   [[nodiscard]] Checked<Ok> reset();
 
-  // Ends its executions' waits, later ones too. Where the driver fails, they end by their limit.
+  // Ends the waits of its executions, present and later ones. If the driver fails, limits end them.
   [[nodiscard]] Result<Ok, CudaError> give_up() const { return program_->give_up(); }
 
-  // Of homes() at that index: which tensors can be bound, those in the group's memory for tensors
-  // included.
+  // Which tensors home number `home` can be bound to, tensors in the group's memory included.
   enum class Bindable : std::uint8_t { None, InHeap, Anywhere };
   [[nodiscard]] Bindable bindable(std::size_t home) const { return bindable_[home]; }
   [[nodiscard]] std::int64_t signal_bytes() const { return page().memory().bytes(); }
 
  private:
-  // What a launch does with a home.
+  // How a launch uses a home.
   struct Use {
     bool is_copied = false;
     HomeCopy copy{};
   };
-  // Another rank's home, as this rank's graph names it.
+  // Another rank's home that this rank's graph accesses.
   struct PeerHome {
-    std::size_t home = 0;  // of homes_
+    std::size_t home = 0;  // index into homes_
     int rank = 0;
     AllocId alloc{};
   };
 
   CudaRankExecutable(std::shared_ptr<GroupState> group, std::unique_ptr<Prepared> prepared);
-  // The program and its graph. Errors: those of preparing launches; G005, G008.
+  // Makes the program and its graph. Errors: those of preparing launches; G005, G008.
   [[nodiscard]] Checked<Ok> capture();
-  // The same with arenas that lie so many bytes further on; the program is `program_`.
+  // The same with arenas `shift` bytes higher; sets `program_`.
   [[nodiscard]] Checked<CapturedGraph> capture_at(std::int64_t shift);
   void find_peer_homes();
-  // This rank's homes, then the others'; empty where one has to stay.
+  // This rank's homes, then the others'; empty for homes that must stay.
   [[nodiscard]] std::vector<AddressRange> movable_homes() const;
   [[nodiscard]] AddressRange movable_range(AllocId home) const;
   [[nodiscard]] AddressRange range_in_arena(AllocId home) const;
-  // By all ranks: what tensors in the heap can be bound to. Errors: N010, N015.
+  // Collective: finds the homes that tensors in the heap can be bound to. Errors: N010, N015.
   [[nodiscard]] Checked<Ok> agree_on_homes();
   [[nodiscard]] SignalPage& page() const { return prepared_->peers.page(group_->rank()); }
 
-  // Of those that tensors in the heap can be bound to. On all ranks the same.
+  // Lays out the outputs that tensors in the heap can be bound to; equal on all ranks.
   void lay_out_results();
-  // Where homes are in this launch, and how their data comes there. Errors: I311.
+  // Determines where homes are in this launch, and the copies of their data. Errors: I311.
   [[nodiscard]] Checked<Ok> place(std::span<const TensorView> tensors);
   [[nodiscard]] Checked<Ok> place(std::size_t home, const TensorView& tensor);
   [[nodiscard]] bool bind(std::size_t home, const TensorView& tensor);
@@ -88,27 +88,27 @@ class CudaRankExecutable final : public RankExecutable {
   [[nodiscard]] Checked<const Graph*> find_graph(std::span<const TensorView> tensors);
   [[nodiscard]] Result<Ok, CudaError> order(std::span<const TensorView> tensors, const Graph& graph,
                                             CUstream stream);
-  // As a part of a graph of the caller's: its runs are in the caller's order.
+  // As part of the caller's graph: the caller determines the order of its runs.
   [[nodiscard]] Result<Ok, CudaError> add_to_capture(std::span<const TensorView> tensors,
                                                      CUstream stream);
   [[nodiscard]] Result<Ok, CudaError> order_copies(std::span<const TensorView> tensors,
                                                    CopyDirection direction, CUstream stream);
 
   std::shared_ptr<GroupState> group_;
-  std::shared_ptr<Arena> tensors_;  // of the group
-  std::uint32_t number_ = 0;        // of the group's executables
+  std::shared_ptr<Arena> tensors_;  // the group's memory for tensors
+  std::uint32_t number_ = 0;        // among the group's executables
   std::unique_ptr<Prepared> prepared_;
   std::vector<LocalHome> homes_;
   std::vector<PeerHome> peer_homes_;
-  std::vector<std::int64_t> largest_;  // by home: its bytes on the rank that holds most
+  std::vector<std::int64_t> largest_;  // by home: its bytes on the rank with the largest part
   std::optional<RankProgram> program_;
   std::optional<Bindings> bindings_;
   std::vector<Bindable> bindable_;          // by home
-  std::vector<AddressRange> range_;         // in arenas, of homes_ and peer_homes_; empty: it stays
+  std::vector<AddressRange> range_;         // in arenas, of homes_ and peer_homes_; empty: stays
   std::vector<DeviceAddress> addresses_{};  // of this launch, likewise
-  std::uint64_t places_ = 0;                // of this launch, of tensors in the heap
+  std::uint64_t places_ = 0;                // hash of the places in the heap of this launch
   std::vector<Use> uses_{};                 // likewise, by home
-  // Of outputs in one piece of the group's memory, by home: where each begins, or -1.
+  // By home: where each output begins in one piece of the group's memory, or -1.
   std::vector<std::int64_t> result_offsets_{};
   std::int64_t result_bytes_ = 0;
   ExecutableCounts counts_;

@@ -8,7 +8,7 @@
 namespace harpe::cuda {
 namespace {
 
-// Index of the home that an address lies in.
+// Index of the home that contains the address.
 std::optional<std::size_t> home_at(const std::vector<AddressRange>& homes, DeviceAddress address) {
   const auto found =
       std::ranges::find_if(homes, [&](const AddressRange& home) { return home.holds(address); });
@@ -16,7 +16,7 @@ std::optional<std::size_t> home_at(const std::vector<AddressRange>& homes, Devic
   return static_cast<std::size_t>(found - homes.begin());
 }
 
-// The only copies that an instantiated graph takes changes of.
+// Only such copies can be changed in an instantiated graph.
 bool is_in_one_piece(const CUDA_MEMCPY3D& copy) { return copy.Height <= 1 && copy.Depth <= 1; }
 
 }  // namespace
@@ -38,7 +38,7 @@ Checked<Relocation> Relocation::find(const Device& device, const CapturedTwice& 
       HP_REQUIRE_OK(relocation.add_kernel(nodes[at], shifted[at], captured.shift, homes));
     }
   }
-  // Copies that came later may have had homes stay.
+  // Later copies may have forced homes to stay.
   const auto stays = [&](const Word& word) {
     return homes[word.home].begin == homes[word.home].end;
   };
@@ -55,7 +55,7 @@ Checked<Relocation> Relocation::find(const Device& device, const CapturedTwice& 
   return relocation;
 }
 
-// Kernels of ours have one parameter. Those of libraries have others, and name no such home.
+// Our kernels have one parameter. Kernels of libraries have others, and access no such home.
 Checked<Relocation::KernelNode> Relocation::read_kernel(CUgraphNode node) const {
   const DriverApi& driver = device_.driver();
   KernelNode kernel{.node = node, .params = {}, .parameter = {}, .arguments = {}};

@@ -10,32 +10,34 @@
 
 namespace harpe::cuda {
 
-// The same work captured twice: `shifted` where the arenas lie so many bytes further on. A word
-// that is an address there differs by that; others that look like addresses do not.
+// The same work captured twice; in `shifted` the arenas lie `shift` bytes higher. A word of a
+// kernel argument is an address if it differs by `shift`; words that only look like addresses do
+// not.
 struct CapturedTwice {
   CapturedGraph graph;
   CapturedGraph shifted;
   DeviceAddress shift = 0;
 };
 
-// Kernels and copies of a captured graph, with the words of their arguments that are addresses in
-// homes: in a Graph of it they are set to other places. A tensor map begins with its address.
+// Kernels and copies of a captured graph, with the words of their arguments that are addresses
+// within homes. In a Graph made from it, these words can be set to other places. A tensor map
+// begins with its address.
 class Relocation {
  public:
-  // `homes`: where each lay when the graph was captured; an empty range is none. Where a node names
-  // a home as no change can reach it, its range becomes empty: it has to stay.
-  // Requires: nothing else lies in the ranges, and tables in memory name no place there; the
-  // graph that is not shifted outlives this. Errors: G005.
+  // `homes`: the range of each home when the graph was captured; an empty range is ignored. If a
+  // node uses a home in a way that cannot be changed, the home's range becomes empty: it must stay.
+  // Requires: nothing else lies in the ranges, and tables in memory contain no address within them;
+  // the unshifted graph outlives this. Errors: G005.
   [[nodiscard]] static Checked<Relocation> find(const Device& device, const CapturedTwice& captured,
                                                 std::vector<AddressRange>& homes);
 
-  // Where homes that moved `from` there `to` there are named, in runs ordered from now on.
-  // Requires: the graph is of the captured one, and works at `from`.
+  // Changes homes at `from` to `to`, for runs enqueued from now on. Requires: the graph was made
+  // from the captured one and currently uses `from`.
   [[nodiscard]] Result<Ok, CudaError> move(const Graph& graph, std::span<const DeviceAddress> from,
                                            std::span<const DeviceAddress> to) {
     return move(graph.handle(), from, to);
   }
-  // The same of the captured graph itself, for what is made of it from now on.
+  // The same for the captured graph itself, and what is made from it from now on.
   [[nodiscard]] Result<Ok, CudaError> move_captured(std::span<const DeviceAddress> from,
                                                     std::span<const DeviceAddress> to) {
     return move(CUgraphExec{nullptr}, from, to);
@@ -47,7 +49,7 @@ class Relocation {
     DeviceAddress distance = 0;  // from the home's begin
   };
   struct Argument {
-    std::size_t offset = 0;  // bytes, in the kernel's one parameter
+    std::size_t offset = 0;  // bytes, in the kernel's only parameter
     Word word;
   };
   struct KernelNode {

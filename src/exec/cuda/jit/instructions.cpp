@@ -11,18 +11,18 @@
 namespace harpe::cuda {
 namespace {
 
-// An instruction of sm_90 has 16 bytes, little endian. Its lowest 9 bits say what it does, the next
-// 3 which kinds of operands it has. NVIDIA documents neither; tests/unit/nvrtc/nvrtc_test.cpp
-// holds the values against kernels whose instructions are known.
+// An instruction of sm_90 has 16 bytes, little endian. Its lowest 9 bits are the operation, the
+// next 3 the kinds of its operands. NVIDIA documents neither; tests/unit/nvrtc/nvrtc_test.cpp
+// checks the values with kernels whose instructions are known.
 constexpr std::size_t kInstructionBytes = 16;
 constexpr std::uint32_t kOperationMask = 0x1ff;
 constexpr std::uint32_t kHgmma = 0x1f0;
 constexpr std::uint32_t kLdl = 0x183;
 constexpr std::uint32_t kStl = 0x187;
 constexpr std::uint32_t kMoveToUniform = 0x0ca;  // R2UR
-constexpr std::uint32_t kGroup = 0x1c5;          // WARPGROUP: a group begins, or is awaited
+constexpr std::uint32_t kGroup = 0x1c5;          // WARPGROUP: begins or awaits a group
 
-// The value at a place of a file, where the file is long enough.
+// The value at an offset of a file, if the file is long enough.
 template <class Value>
 std::optional<Value> value_at(std::string_view file, std::uint64_t offset) {
   if (offset > file.size() || file.size() - offset < sizeof(Value)) return std::nullopt;
@@ -38,7 +38,7 @@ std::optional<std::string_view> bytes_of(std::string_view file, const Elf64_Shdr
   return file.substr(section.sh_offset, section.sh_size);
 }
 
-// The first section of which the name begins so, in an ELF file of 64 bits.
+// The first section whose name begins with `name`, in a 64-bit ELF file.
 std::optional<std::string_view> find_section(std::string_view file, std::string_view name) {
   const auto head = value_at<Elf64_Ehdr>(file, 0);
   if (!head || std::memcmp(head->e_ident, ELFMAG, SELFMAG) != 0 ||
@@ -59,8 +59,8 @@ std::optional<std::string_view> find_section(std::string_view file, std::string_
   return std::nullopt;
 }
 
-// Moves into registers of the warp between a matrix product and the next one of its group. Two, of
-// an address each, are no loss: descriptors that are added up there need no more.
+// Counts moves to uniform registers between two wgmmas of a group. Up to two do not count: a wgmma
+// needs them for the addresses of its two descriptors.
 class MoveCounter {
  public:
   void see(std::uint32_t operation) {
@@ -75,7 +75,7 @@ class MoveCounter {
   [[nodiscard]] std::int64_t all() const { return all_; }
 
  private:
-  bool is_inside_ = false;  // of a group, behind a product
+  bool is_inside_ = false;  // behind a wgmma of a group
   std::int64_t since_ = 0;
   std::int64_t all_ = 0;
 };

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view kMagic = "harpe kernel 1";
 
-// What the checksum covers: two lengths, the time, and the texts.
+// The text under the checksum: two lengths, the time, and the texts.
 std::string print_body(const CompiledKernel& kernel) {
   std::array<char, 32> seconds{};
   const auto end =
@@ -22,7 +22,7 @@ std::string print_body(const CompiledKernel& kernel) {
          "\n" + kernel.log + kernel.cubin;
 }
 
-// Takes "WORD VALUE\n" off the front of a text; nullopt where something else stands there.
+// Removes "WORD VALUE\n" from the front of a text and returns VALUE; nullopt for any other text.
 std::optional<std::string_view> take_line(std::string_view& text, std::string_view word) {
   const std::size_t end = text.find('\n');
   if (end == std::string_view::npos || !text.starts_with(word) || text[word.size()] != ' ') {
@@ -59,7 +59,7 @@ std::string entry_name(std::string_view name, std::string_view key) {
   return std::string(name) + "-" + std::string(key) + ".kernel";
 }
 
-// The entry of the key, where there is a sound one. What is wrong with another joins `problems`.
+// The valid entry for the key, if any. Problems of an invalid entry are added to `problems`.
 std::optional<CompiledKernel> find_kernel(const std::string& path, std::string_view key,
                                           std::vector<Diag>& problems) {
   std::error_code error;

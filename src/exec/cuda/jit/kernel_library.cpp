@@ -2,7 +2,7 @@
 
 namespace harpe::cuda {
 
-// One kernel's place. Whoever holds the mutex fills it.
+// One kernel's entry, filled under its mutex.
 struct KernelLibrary::Slot {
   std::mutex mutex;
   std::string source;
@@ -12,7 +12,7 @@ struct KernelLibrary::Slot {
 
 namespace {
 
-// More dynamic shared memory than 48 KiB is allowed for each kernel by itself.
+// Each kernel must request dynamic shared memory above 48 KiB.
 Checked<Ok> allow_shared_memory(const DriverApi& driver, const LoadedKernel& kernel) {
   return driver_call(
       driver, "cuFuncSetAttribute",
@@ -115,7 +115,7 @@ Result<Ok, CudaError> launch_bytes(const DriverApi& driver, const LoadedKernel& 
   config.hStream = stream;
   config.attrs = attributes.data();
   config.numAttrs = shape.begins_early ? 2 : 1;
-  // The driver reads through the pointer and writes nothing.
+  // The driver only reads through the pointer.
   void* parameter = const_cast<void*>(arguments);
   return cuda_call(driver, "cuLaunchKernelEx",
                    driver.cuLaunchKernelEx(&config, kernel.function, &parameter, nullptr));

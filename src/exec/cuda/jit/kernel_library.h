@@ -18,7 +18,7 @@
 
 namespace harpe::cuda {
 
-// A kernel on a GPU, ready to run. Lives as long as the library it is of.
+// A kernel on a GPU, ready to run. Lives as long as its library.
 struct LoadedKernel {
   CUfunction function = nullptr;
   std::int32_t threads = 0;       // of a block
@@ -26,22 +26,23 @@ struct LoadedKernel {
   int blocks_per_multiprocessor = 0;
   KernelReport report;
   CacheUse use = CacheUse::Off;
-  std::vector<Diag> problems;  // of the cache: to be shown as warnings
+  std::vector<Diag> problems;  // of the cache; to be reported as warnings
 };
 
-// How often and in what groups the blocks of one launch run.
+// The grid and clusters of one launch.
 struct LaunchShape {
   std::array<std::uint32_t, 3> grid = {1, 1, 1};     // blocks
-  std::array<std::uint32_t, 3> cluster = {1, 1, 1};  // blocks that run together; divides the grid
-  // While the kernel before in the stream ends: it awaits that itself (device/fences.cuh).
+  std::array<std::uint32_t, 3> cluster = {1, 1, 1};  // blocks of one cluster; divides the grid
+  // While the stream's previous kernel ends; the kernel itself waits for that end
+  // (device/fences.cuh).
   bool begins_early = false;
 };
 
-// Kernels of one GPU, each compiled or taken from the cache when it is first asked for. May be used
-// from several threads at once; two that ask for one kernel wait for each other, others do not.
+// Kernels of one GPU, each compiled or read from the cache on first use. Thread-safe; threads that
+// load the same kernel wait for each other, others do not.
 class KernelLibrary {
  public:
-  // `headers` must outlive this. `cache` is a folder, or none.
+  // `headers` must outlive this. `cache`: a folder, or none.
   KernelLibrary(Device device, Nvrtc compiler, std::optional<std::string> cache,
                 std::span<const HeaderText> headers = device_headers(), CompileNotice notice = {});
   KernelLibrary(const KernelLibrary&) = delete;
@@ -50,8 +51,8 @@ class KernelLibrary {
 
   [[nodiscard]] const Device& device() const { return device_; }
 
-  // Requires: a name stands for one source. Errors: G004, G005, G010, G036; a refusal is not kept,
-  // the next call tries again.
+  // Requires: one source per name. Errors: G004, G005, G010, G036; failures are not kept, so the
+  // next call tries again.
   [[nodiscard]] Checked<const LoadedKernel*> load(const KernelVariant& variant);
 
  private:
@@ -64,12 +65,12 @@ class KernelLibrary {
   std::optional<std::string> cache_;
   std::span<const HeaderText> headers_;
   CompileNotice notice_;
-  std::mutex mutex_;  // of the map alone
+  std::mutex mutex_;  // guards the map only
   std::map<std::string, std::shared_ptr<Slot>> slots_;
 };
 
-// Orders a run of the kernel in a stream of its GPU. `arguments` is the kernel's one parameter,
-// copied before this returns. Requires: the GPU is current for the calling thread.
+// Enqueues the kernel in a stream of its GPU. `arguments` is the kernel's only parameter, copied
+// before this returns. Requires: the GPU is current for the calling thread.
 [[nodiscard]] Result<Ok, CudaError> launch_bytes(const DriverApi& driver,
                                                  const LoadedKernel& kernel,
                                                  const LaunchShape& shape, CUstream stream,

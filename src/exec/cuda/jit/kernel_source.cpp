@@ -12,7 +12,7 @@ std::string_view skip_blanks(std::string_view text) {
   return text.substr(std::min(text.find_first_not_of(" \t"), text.size()));
 }
 
-// The name between the quotes of `#include "name"`, where a line is one.
+// The name in quotes if the line is `#include "name"`.
 std::optional<std::string_view> included_by(std::string_view line) {
   constexpr std::string_view kInclude = "include";
   line = skip_blanks(line);
@@ -24,8 +24,8 @@ std::optional<std::string_view> included_by(std::string_view line) {
   return line.substr(1, line.find('"', 1) - 1);
 }
 
-// Depth first, each header once. Conditions of the preprocessor are not evaluated: what stands
-// under a false one is in the closure too, which costs a compilation at most.
+// Depth first, each header once. Ignores preprocessor conditions: headers under a false one are
+// included too, which at worst costs an extra compilation.
 Checked<Ok> add_included(std::string_view name, std::string_view text,
                          std::span<const HeaderText> known, std::vector<HeaderText>& found) {
   while (!text.empty()) {

@@ -10,7 +10,7 @@
 
 namespace harpe::cuda {
 
-// A header of device code under the name that includes it:
+// A header of device code and the name under which it is included:
 // "exec/cuda/kernels/gemm/device/gemm.cuh".
 struct HeaderText {
   std::string_view name;
@@ -18,22 +18,22 @@ struct HeaderText {
   friend bool operator==(const HeaderText&, const HeaderText&) = default;
 };
 
-// Every header of src/exec/cuda/device, as it was when this program was built.
+// Every header of src/exec/cuda/device, as of this program's build.
 [[nodiscard]] std::span<const HeaderText> device_headers();
 
-// A translation unit with all it includes, directly or not: what a compiler needs, and no more, so
-// that a kernel's identity does not change with headers it never sees.
+// A translation unit with all headers that it includes, directly or not, and no others: headers
+// that a kernel does not use do not change its identity.
 struct KernelSource {
   std::string name;                 // of the variant
-  std::string text;                 // what is compiled
-  std::vector<HeaderText> headers;  // in order of their first inclusion; views of the given ones
+  std::string text;                 // the compiled text
+  std::vector<HeaderText> headers;  // by first inclusion; views of the given ones
 };
 
-// Follows `#include "…"`; every such name must be one of `headers`. Errors: G010.
+// Follows `#include "…"`; every such name must be in `headers`. Errors: G010.
 [[nodiscard]] Checked<KernelSource> assemble(const KernelVariant& variant,
                                              std::span<const HeaderText> headers);
 
-// All texts with their names and lengths, so that no two sources print alike.
+// All texts with their names and lengths, so that different sources print differently.
 [[nodiscard]] std::string print(const KernelSource& source);
 
 }  // namespace harpe::cuda

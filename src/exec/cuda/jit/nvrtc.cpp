@@ -10,7 +10,7 @@ namespace harpe::cuda {
 
 using NvrtcProgram = struct _nvrtcProgram*;
 
-// NVRTC's functions. Their enumeration is returned as the int that it is in C.
+// NVRTC's functions. Their status enumeration is returned as int, its type in C.
 struct Nvrtc::Functions {
 #define HP_NVRTC(FUNCTION, PARAMETERS) int(*FUNCTION) PARAMETERS = nullptr;
 #include "exec/cuda/jit/nvrtc.def"
@@ -38,7 +38,7 @@ LibraryPlaces nvrtc_places(const std::optional<std::string>& file,
   return places;
 }
 
-// Processor time of this thread: a compilation's, whatever else the machine does.
+// CPU time of this thread, which other load on the machine does not change.
 double thread_seconds() {
   timespec now{};
   ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
@@ -88,7 +88,7 @@ class Nvrtc::Unit {
     if (status_ != kNvrtcSuccess) return "";
     return read(functions_.nvrtcGetCUBINSize, functions_.nvrtcGetCUBIN);
   }
-  // Why there is no cubin, once one was asked for.
+  // Why there is no cubin, after `cubin` was called.
   [[nodiscard]] std::optional<Diag> failure(const std::string& log) const {
     if (status_ == kNvrtcSuccess) return std::nullopt;
     Diag diag = make_diag(DiagCode::G004,
@@ -97,7 +97,7 @@ class Nvrtc::Unit {
   }
 
  private:
-  // A text whose length is asked for first. Keeps the first failure.
+  // Reads a text by its length. Keeps the first failure.
   template <class Size, class Get>
   std::string read(Size size, Get get) {
     if (program_ == nullptr) return "";
@@ -123,7 +123,7 @@ Checked<Nvrtc> Nvrtc::open(const std::optional<std::string>& file,
                            std::span<const std::string> folders) {
   HP_TRY(const Library library, Library::open(nvrtc_places(file, folders)));
   Functions functions;
-  std::optional<Diag> lacking;  // the first that is not there
+  std::optional<Diag> lacking;  // the first missing function
   const auto find = [&](auto*& function, const char* symbol) {
     const Checked<void*> found = library.find(symbol);
     if (!found.ok() && !lacking) lacking = found.error();
@@ -151,7 +151,7 @@ Checked<CompiledKernel> Nvrtc::compile(const KernelSource& source,
   const double start = thread_seconds();
   Unit unit(*functions_, source);
   std::vector<std::string> all(options.begin(), options.end());
-  // What comes from its cache has no log, and ours is the one that is looked after.
+  // Results from NVRTC's cache have no log; our own cache keeps it.
   if (keeps_a_cache_) all.emplace_back("--no-cache");
   unit.compile(all);
   CompiledKernel kernel;

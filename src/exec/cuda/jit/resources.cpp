@@ -11,7 +11,7 @@ namespace {
 
 bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
 
-// The number that stands right before `words`: "38" of "Used 38 registers" before " registers".
+// The number directly before `words`: "38" of "Used 38 registers" before " registers".
 std::optional<std::int64_t> number_before(std::string_view text, std::string_view words) {
   const std::size_t end = text.find(words);
   if (end == std::string_view::npos) return std::nullopt;
@@ -23,7 +23,7 @@ std::optional<std::int64_t> number_before(std::string_view text, std::string_vie
   return number;
 }
 
-// What ptxas says of the entry point; it may say something of other functions before and after.
+// ptxas' report on the entry point; reports on other functions may come before and after.
 std::string_view part_of_entry(std::string_view log) {
   constexpr std::string_view kHead = "Compiling entry function '";
   const std::size_t start = log.find(std::string(kHead) + kEntryPrefix);
@@ -32,14 +32,14 @@ std::string_view part_of_entry(std::string_view log) {
   return log.substr(0, log.find(kHead));
 }
 
-// ptxas' messages of matrix work in order, each once: C7506 to C7519 tell that `wgmma` are
+// ptxas' messages about wgmma in order, each once: C7506 to C7519 report that `wgmma` are
 // serialised, that waits are added between them, or that `setmaxnreg` is ignored.
 std::string losses_in(std::string_view log) {
   constexpr std::string_view kCode = "(C75";
   std::string losses;
   for (std::size_t at = log.find(kCode); at != log.npos; at = log.find(kCode, at + 1)) {
     const std::string_view line = log.substr(at, log.find('\n', at) - at);
-    // The same is often said of many lines: its code tells it apart.
+    // A message may repeat for many lines; its code identifies it.
     if (losses.find(line.substr(0, line.find(')'))) != losses.npos) continue;
     losses += (losses.empty() ? "" : "; ") + std::string(line);
   }
@@ -63,8 +63,7 @@ Checked<KernelResources> read_resources(std::string_view name, std::string_view 
       .registers = *registers,
       .spill_bytes = *stores + *loads,
       .stack_bytes = *stack,
-      .shared_bytes =
-          number_before(part, " bytes smem").value_or(0),  // left out where there is none
+      .shared_bytes = number_before(part, " bytes smem").value_or(0),  // absent if 0
       .losses = losses_in(log)};
 }
 

@@ -12,20 +12,20 @@
 
 namespace harpe::cuda {
 
-// What ptxas reports of a kernel.
+// What ptxas reports about a kernel.
 struct KernelResources {
   std::int64_t registers = 0;     // of a thread
   std::int64_t spill_bytes = 0;   // stored and loaded, of a thread
   std::int64_t stack_bytes = 0;   // of a thread
   std::int64_t shared_bytes = 0;  // static, of a block
-  std::string losses;             // where ptxas says that it waits or ignores more than is asked
+  std::string losses;             // ptxas' messages about lost overlap or ignored requests
   friend bool operator==(const KernelResources&, const KernelResources&) = default;
 };
 
-// From the compiler's log; `name` is for what is said. Errors: G036.
+// From the compiler's log; `name` is for messages. Errors: G036.
 [[nodiscard]] Checked<KernelResources> read_resources(std::string_view name, std::string_view log);
 
-// All there is to know of a compiled kernel without a GPU.
+// All that is known of a compiled kernel without a GPU.
 struct KernelReport {
   KernelResources resources;
   InstructionCounts instructions;
@@ -35,7 +35,7 @@ struct KernelReport {
 [[nodiscard]] Checked<KernelReport> inspect(const KernelVariant& variant,
                                             const CompiledKernel& kernel);
 
-// What shipped kernels may not be: G030 to G035, G037.
+// Limits that shipped kernels must keep: G030 to G035, G037.
 constexpr double kMostCompileSeconds = 4;
 [[nodiscard]] std::vector<Diag> check(const KernelVariant& variant, const KernelReport& report);
 

@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kMostAlgorithms = 16;
 
-// What is asked of the library, by its own declarations.
+// The used functions, with the library's own declarations.
 struct Functions {
 #define HP_CUBLASLT(FUNCTION) decltype(&::FUNCTION) FUNCTION = nullptr;
 #include "exec/cuda/library/cublaslt.def"
@@ -62,7 +62,7 @@ struct CublasLtState {
 
 namespace {
 
-// Row-major C = A B is column-major C' = B' A': their first operand is our B.
+// Row-major C = A B is column-major C' = B' A': cuBLASLt's first operand is our B.
 class Product final : public LibraryProduct {
  public:
   Product(std::shared_ptr<const CublasLtState> state, const Workspace& workspace)

@@ -12,8 +12,8 @@
 
 namespace harpe::library {
 
-// C[m, n] = A[m, k] B, with `add` C += that, all row-major; B as `layout` says, A stored as its
-// transpose with `m_major`. Strides in elements.
+// C[m, n] = A[m, k] B, or C += A B with `add`, all row-major; B in `layout`, A stored transposed
+// with `m_major`. Strides in elements.
 struct ProductShape {
   std::int64_t m = 0;
   std::int64_t n = 0;
@@ -28,20 +28,20 @@ struct ProductShape {
   bool add = false;
 };
 
-// One way of cuBLASLt to compute a shape.
+// One GEMM of cuBLASLt for a shape.
 class LibraryProduct {
  public:
   virtual ~LibraryProduct() = default;
-  // How many algorithms its heuristics named for the shape, best first by its own estimate.
+  // The number of algorithms that its heuristics return for the shape, best first by its estimate.
   [[nodiscard]] virtual int algorithms() const = 0;
-  // f32 accumulation; addresses on the current device. False where the library refused.
+  // f32 accumulation; addresses on the current device. False if the library refuses.
   [[nodiscard]] virtual bool launch(int algorithm, std::uint64_t a, std::uint64_t b,
                                     std::uint64_t c, void* stream) const = 0;
 };
 
 struct CublasLtState;
 
-// Memory that a product may use while it runs, on the current device.
+// Memory that a GEMM may use while it runs, on the current device.
 struct Workspace {
   std::uint64_t address = 0;
   std::int64_t bytes = 0;
@@ -51,7 +51,7 @@ class CublasLt {
  public:
   [[nodiscard]] static Result<CublasLt, Missing> open(const Search& search,
                                                       const Workspace& workspace);
-  // For products that run at the same time as others.
+  // For GEMMs that run at the same time as others.
   [[nodiscard]] CublasLt with(const Workspace& workspace) const {
     CublasLt other = *this;
     other.workspace_ = workspace;

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <unordered_map>
 
-// The frontend's own interface: where it looks symbols up. Written once, by Cudnn::open.
+// The frontend looks symbols up in this handle. Written once, by Cudnn::open.
 namespace cudnn_frontend {
 void* cudnn_dlhandle = nullptr;
 }
@@ -25,7 +25,7 @@ enum Uid : std::int64_t { kQ = 1, kK, kV, kO, kLse, kDo, kDq, kDk, kDv };
 
 using Dims = std::vector<std::int64_t>;
 
-// Dimensions are [batch, head, row, column], whatever the layout.
+// Dimensions are [batch, head, row, column] in every layout.
 Dims packed(const Dims& dims) {
   return {dims[1] * dims[2] * dims[3], dims[3], dims[1] * dims[3], 1};
 }
@@ -46,7 +46,7 @@ std::shared_ptr<fe::graph::Tensor_attributes> describe(fe::graph::Graph& graph, 
   return describe(graph, name, uid, dims, packed(dims));
 }
 
-// A graph that is built once and run any number of times.
+// A graph that is built once and runs any number of times.
 class Fused {
  public:
   Fused(std::shared_ptr<void> handle, device::Element in) : handle_(std::move(handle)) {
@@ -85,7 +85,7 @@ class Fused {
   std::int64_t workspace_bytes_ = 0;
 };
 
-// Of fe::graph::SDPA_attributes and of its backward.
+// For fe::graph::SDPA_attributes and the backward's attributes.
 template <class Attributes>
 void set_options(const AttentionShape& shape, Attributes& options) {
   options.set_name("attention");
@@ -197,7 +197,8 @@ class Backward final : public LibraryBackward {
   Fused fused_;
 };
 
-// The runtime that the frontend asks for by a bare name is found in the toolkit's folder too.
+// Opens the CUDA runtime, which the frontend loads by its bare name, from the toolkit's folder if
+// need be.
 Result<Ok, Missing> open_runtime(const Search& search) {
   const auto runtime =
       open_library({.what = "the CUDA runtime",

@@ -12,7 +12,7 @@
 
 namespace harpe::library {
 
-// How operands lie where they are not packed, in elements; a row's columns lie side by side.
+// Strides of operands that are not packed, in elements; the columns of a row are contiguous.
 struct AttentionLayout {
   device::AttentionStrides q{};
   device::AttentionStrides k{};
@@ -21,7 +21,7 @@ struct AttentionLayout {
   device::AttentionStrides lse{};
 };
 
-// q and o lie [batch, rows, heads, columns], k and v [batch, keys, kv_heads, columns], all packed;
+// q and o are [batch, rows, heads, columns], k and v [batch, keys, kv_heads, columns], all packed;
 // lse [batch, heads, rows].
 struct AttentionShape {
   std::int64_t batch = 1;
@@ -33,10 +33,10 @@ struct AttentionShape {
   std::int64_t v_columns = 128;
   bool causal = false;  // the last row sees all keys
   device::Element in = device::Element::BF16;
-  bool from_first = false;  // where causal: instead, the first row sees the first key alone
-  std::int64_t window = 0;  // where causal, > 0: a row sees so many keys, up to the last it sees
+  bool from_first = false;  // if causal: instead, the first row sees only the first key
+  std::int64_t window = 0;  // if causal, > 0: a row sees this many keys up to its last
   double scale = 0;         // 0: 1 / sqrt(columns)
-  std::optional<AttentionLayout> layout = std::nullopt;  // of the forward alone
+  std::optional<AttentionLayout> layout = std::nullopt;  // for the forward only
 };
 
 struct AttentionAddresses {
@@ -52,7 +52,7 @@ class LibraryAttention {
  public:
   virtual ~LibraryAttention() = default;
   [[nodiscard]] virtual std::int64_t workspace_bytes() const = 0;
-  // False where the library refused.
+  // False if the library refuses.
   [[nodiscard]] virtual bool launch(const AttentionAddresses& at, std::uint64_t workspace,
                                     void* stream) const = 0;
 };
@@ -65,12 +65,12 @@ struct BackwardAddresses {
   std::uint64_t dv = 0;
 };
 
-// cuDNN's fused backward for one shape; gradients are of the type of the inputs.
+// cuDNN's fused backward for one shape; gradients have the type of the inputs.
 class LibraryBackward {
  public:
   virtual ~LibraryBackward() = default;
   [[nodiscard]] virtual std::int64_t workspace_bytes() const = 0;
-  // False where the library refused.
+  // False if the library refuses.
   [[nodiscard]] virtual bool launch(const BackwardAddresses& at, std::uint64_t workspace,
                                     void* stream) const = 0;
 };
@@ -79,7 +79,7 @@ class Cudnn {
  public:
   // For the current device.
   [[nodiscard]] static Result<Cudnn, Missing> open(const Search& search);
-  // With `statistics` it writes lse too.
+  // With `statistics` it also writes lse.
   [[nodiscard]] Result<std::unique_ptr<LibraryAttention>, Missing> prepare(
       const AttentionShape& shape, bool statistics) const;
   // `deterministic`: the same bits every time.

@@ -3,7 +3,7 @@
 namespace harpe::library {
 namespace {
 
-// What cuBLASLt is advised to have on Hopper.
+// The workspace that is recommended for cuBLASLt on Hopper.
 constexpr std::int64_t kWorkspaceBytes = std::int64_t{32} << 20;
 
 Diag missing(const LeafPlace& place, const char* library, const std::string& reason) {

@@ -14,29 +14,29 @@
 
 namespace harpe::library {
 
-// Whose leaf is made ready, for what is said, and in which queue it runs: what a queue has runs one
-// after the other, and shares the memory that products may use while they run.
+// The leaf, for messages, and its queue. Leaves of a queue run one after the other and share the
+// workspace of GEMMs.
 struct LeafPlace {
-  std::string kernel;  // that `patch` named
+  std::string kernel;  // named by `patch`
   std::string nest;
   QueueId queue;
 
-  // G083: the library has no kernel for it.
+  // G083: the library has no kernel for the leaf.
   [[nodiscard]] Diag refuse(const std::string& reason) const;
 };
 
-// What NVIDIA's libraries need to do leaves of one rank. A library is opened when the first asks
-// for it. Orders require that the GPU is current for the calling thread, and that this lives.
+// What NVIDIA's libraries need to run leaves of one rank. Opens a library on first use. Enqueuing
+// requires that the GPU is current for the calling thread, and that this lives.
 class Leaves {
  public:
   Leaves(const cuda::Device& device, Search search)
       : device_(&device), search_(std::move(search)) {}
 
-  // With memory of the queue. Errors: G084 no such library; G005, G008.
+  // With the queue's workspace. Errors: G084 the library is missing; G005, G008.
   [[nodiscard]] Checked<CublasLt> products(const LeafPlace& place);
-  // Errors: G084 no such library.
+  // Errors: G084 the library is missing.
   [[nodiscard]] Checked<const Cudnn*> attention(const LeafPlace& place);
-  // For one leaf. Errors: G005, G008.
+  // Memory for one leaf. Errors: G005, G008.
   [[nodiscard]] Checked<cuda::DeviceAddress> reserve(std::int64_t bytes);
 
  private:

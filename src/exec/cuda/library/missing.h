@@ -4,7 +4,7 @@
 
 namespace harpe::library {
 
-// Why a library beside ours has no figures.
+// Why a library has no figures.
 struct Missing {
   std::string reason;
 };

@@ -119,7 +119,7 @@ Checked<Ok> NcclRank::exchange(const std::vector<Message>& sends,
   });
 }
 
-// A group that was begun is ended whatever came in between: the thread would stay in it.
+// Ends a started group in any case, because otherwise the thread would stay in it.
 Checked<Ok> NcclRank::group(const std::function<Checked<Ok>()>& calls) const {
   HP_REQUIRE_OK(call("ncclGroupStart", functions_->ncclGroupStart()));
   const Checked<Ok> called = calls();

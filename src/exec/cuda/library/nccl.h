@@ -17,12 +17,12 @@ namespace harpe::library {
 
 using NcclHandle = struct ncclComm*;
 
-// What ranks in several processes have in common before they are one communicator's (ncclUniqueId).
+// The common id of ranks in several processes that join one communicator (ncclUniqueId).
 struct NcclId {
   std::array<char, 128> bytes{};
 };
 
-// NCCL's functions. Their enumerations are handed over as the int that they are in C.
+// NCCL's functions. Their enumerations are passed as int, their type in C.
 struct NcclFunctions {
 #define HP_NCCL(FUNCTION, PARAMETERS) int(*FUNCTION) PARAMETERS = nullptr;
 #include "exec/cuda/library/nccl.def"
@@ -30,13 +30,13 @@ struct NcclFunctions {
   const char* (*ncclGetErrorString)(int status) = nullptr;
 };
 
-// The one place that reads what NCCL's calls return. Errors: G080.
+// All results of NCCL's calls are checked here. Errors: G080.
 [[nodiscard]] Checked<Ok> nccl_call(const NcclFunctions& functions, std::string_view call,
                                     int status);
 
-// One rank's end of a communicator. Calls only enqueue on a stream of the rank's GPU, which is
-// current for the calling thread; every rank makes the same calls in the same order, each in a
-// thread of its own. Streams may be captured.
+// One rank's end of a communicator. Calls only enqueue on a stream of the rank's GPU, which must be
+// current for the calling thread. Every rank makes the same calls in the same order, each rank in
+// its own thread. Streams may be captured.
 class NcclRank {
  public:
   NcclRank(std::shared_ptr<const NcclFunctions> functions, NcclHandle handle)
@@ -45,26 +45,26 @@ class NcclRank {
   NcclRank& operator=(NcclRank&&) = delete;
   ~NcclRank();
 
-  // `from` of every rank, one after the other, to `to`. Errors, here and below: G080.
+  // Concatenates `from` of all ranks, in order, in `to`. Errors, here and below: G080.
   [[nodiscard]] Checked<Ok> all_gather(const Elements& from, cuda::DeviceAddress to,
                                        CUstream stream) const;
-  // Sums; `to` is this rank's part of them, `from` is as long as all parts.
+  // Sums; `to` is this rank's part of the sums, `from` has the length of all parts.
   [[nodiscard]] Checked<Ok> reduce_scatter(cuda::DeviceAddress from, const Elements& to,
                                            CUstream stream) const;
   // Sums, in place.
   [[nodiscard]] Checked<Ok> all_reduce(const Elements& data, CUstream stream) const;
-  // Part i of `from` to rank i, and part i of `to` from there; `part` elements each.
+  // Sends part i of `from` to rank i, and receives part i of `to` from there; `part` elements each.
   [[nodiscard]] Checked<Ok> exchange(const Elements& part, cuda::DeviceAddress to, int ranks,
                                      CUstream stream) const;
-  // Each message from or to a peer. Of those between two ranks the first that is sent is the first
-  // that is received, and as long.
+  // Sends and receives each message. Messages between two ranks match in order, with equal lengths.
   [[nodiscard]] Checked<Ok> exchange(const std::vector<Message>& sends,
                                      const std::vector<Message>& receives, CUstream stream) const;
-  // What `calls` asks of this rank, as one operation.
+  // Runs the calls of this rank in `calls` as one operation.
   [[nodiscard]] Checked<Ok> group(const std::function<Checked<Ok>()>& calls) const;
 
-  // Whatever runs on it, or will in graphs that hold it, ends without its peers; for any thread,
-  // once, in place of the end that the destructor makes. Returns when those graphs are gone.
+  // Ends what runs on the communicator, now or later in graphs that contain it, without its peers.
+  // Callable from any thread, once; replaces the destructor's end. Returns when those graphs are
+  // destroyed.
   void abort();
 
  private:
@@ -85,14 +85,14 @@ class Nccl {
   // Errors: G002, G003, G080.
   [[nodiscard]] static Checked<Nccl> open(const Search& search);
 
-  // With the functions of something that stands for it.
+  // For tests: with the given functions in place of NCCL's.
   Nccl(std::shared_ptr<const NcclFunctions> functions, std::string version, std::string path)
       : functions_(std::move(functions)), version_(std::move(version)), path_(std::move(path)) {}
 
-  // A communicator of the first GPUs, one rank each. Changes which GPU is current. Errors: G080.
+  // A communicator of the first GPUs, one rank each. Changes the current GPU. Errors: G080.
   [[nodiscard]] Checked<std::vector<NcclRank>> connect(int ranks) const;
-  // The same of ranks that each call for themselves, in threads or processes of their own, with one
-  // id; the rank's GPU is current. Returns once all have come. Errors: G080.
+  // The same for ranks that each call `join`, in threads or processes of their own, with a common
+  // id; the rank's GPU must be current. Returns once all have joined. Errors: G080.
   [[nodiscard]] Checked<NcclId> make_id() const;
   [[nodiscard]] Checked<NcclRank> join(const NcclId& id, int rank, int ranks) const;
 

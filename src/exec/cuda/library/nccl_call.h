@@ -17,7 +17,7 @@ struct Elements {
   device::Element type = device::Element::BF16;
 };
 
-// From or to another rank.
+// Data from or to another rank.
 struct Message {
   int peer = 0;
   Elements elements;
@@ -29,9 +29,9 @@ struct NcclCall {
 
   const NcclRank* rank = nullptr;
   Kind kind = Kind::Exchange;
-  Elements part;                  // of AllGather, like the next: what this rank gives to all
-  cuda::DeviceAddress whole = 0;  // and where all ranks' parts go
-  std::vector<Message> sends{};   // of Exchange
+  Elements part;                  // AllGather: this rank's part
+  cuda::DeviceAddress whole = 0;  // AllGather: where all ranks' parts go
+  std::vector<Message> sends{};   // Exchange, as the next
   std::vector<Message> receives{};
 };
 

@@ -10,7 +10,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The folder and, where wheels are installed in it, the folders of their libraries.
+// The folder and, if it contains wheels, the folders of their libraries.
 std::vector<fs::path> expand(const fs::path& folder) {
   std::vector<fs::path> folders = {folder};
   std::error_code ignored;

@@ -7,11 +7,11 @@
 
 namespace harpe::library {
 
-// Where to look for one of NVIDIA's libraries.
+// Where to look for a library of NVIDIA's.
 struct Search {
-  std::string file;                  // this one, and no other; "" as below
-  std::vector<std::string> folders;  // with the library, or with wheels: FOLDER/nvidia/*/lib
-  std::vector<std::string> toolkits = {"/usr/local/cuda/lib64"};  // after the loader's places
+  std::string file;                  // only this file; "": as below
+  std::vector<std::string> folders;  // of the library, or of wheels: FOLDER/nvidia/*/lib
+  std::vector<std::string> toolkits = {"/usr/local/cuda/lib64"};  // tried after the loader's places
 };
 
 struct Wanted {
@@ -20,13 +20,13 @@ struct Wanted {
   std::string remedy;              // "install NCCL 2"
 };
 
-// NVIDIA's, by the names they are asked for everywhere.
+// NVIDIA's libraries under their usual names.
 [[nodiscard]] Wanted wanted_nccl();
 [[nodiscard]] Wanted wanted_cublaslt();
 [[nodiscard]] Wanted wanted_cudnn();
 
-// The file asked for; else what the process has loaded already; else what the folders have; else
-// what the loader finds, and the toolkits'. Errors: G002.
+// Opens the requested file, if any; else the library that the process has already loaded; else the
+// one in the folders; else the one that the loader finds; else the toolkits'. Errors: G002.
 [[nodiscard]] Checked<cuda::Library> open_library(const Wanted& wanted, const Search& search);
 
 }  // namespace harpe::library

@@ -10,14 +10,14 @@
 
 namespace harpe::library {
 
-// Baselines compute in bf16 or f16 and add up in f32.
+// Baselines compute in bf16 or f16 and accumulate in f32.
 constexpr std::int64_t kElementBytes = 2;
 constexpr std::int64_t kFloatBytes = 4;
 
-// Orders something in a stream of the calling thread's GPU.
+// Enqueues work in a stream of the calling thread's GPU.
 using Step = std::function<Checked<Ok>(CUstream stream)>;
 
-// As a pointer, which is what libraries and arguments of kernels take.
+// The address as a pointer, which libraries and kernel arguments need.
 template <class T = void>
 [[nodiscard]] T* at(cuda::DeviceAddress address) {
   return reinterpret_cast<T*>(address);
@@ -29,7 +29,7 @@ template <class T>
   return std::move(result).value();
 }
 
-// G080, of a call that a library had agreed to when it was made ready.
+// G080, for a call that a library refuses although it accepted it when it was prepared.
 [[nodiscard]] inline Diag refused(std::string_view call, std::string_view library) {
   return make_diag(
       DiagCode::G080,

@@ -19,10 +19,10 @@ struct TeamRequest {
   std::optional<std::string> kernel_cache;
   std::optional<std::string> nvrtc;
   std::vector<std::string> cuda_folders;
-  std::vector<std::string> library_folders;  // as of Search
+  std::vector<std::string> library_folders;  // as in Search
 };
 
-// One rank with what its GPU has: a thread of its own orders all of its work.
+// One rank and its GPU's resources; one thread enqueues all of its work.
 struct Member {
   Member(int number, cuda::Device gpu, cuda::Stream order)
       : rank(number), device(std::move(gpu)), stream(std::move(order)) {}
@@ -31,13 +31,13 @@ struct Member {
   cuda::Device device;
   cuda::Stream stream;
   std::unique_ptr<cuda::KernelLibrary> kernels;
-  std::optional<cuda::DeviceMemory> workspace;  // of products
+  std::optional<cuda::DeviceMemory> workspace;  // of GEMMs
   std::optional<Result<CublasLt, Missing>> products;
   std::optional<Result<Cudnn, Missing>> attention;
   std::optional<NcclRank> nccl;
 };
 
-// The ranks of baselines, GPU i for rank i, with the libraries that are there.
+// The ranks of baselines, GPU i for rank i, with the libraries that are present.
 class Team {
  public:
   // Errors: G070 fewer GPUs than ranks; those of Device::open, Nvrtc::open and Nccl.
@@ -49,8 +49,8 @@ class Team {
   [[nodiscard]] std::string describe() const;
   [[nodiscard]] const std::string& nccl_version() const { return nccl_version_; }
 
-  // body(member) for every rank at once, each in a thread for which its GPU is current. Errors:
-  // G005; the lowest rank's of the body.
+  // Runs body(member) for every rank in parallel, each in a thread for which its GPU is current.
+  // Errors: G005; the error of the lowest failed rank.
   [[nodiscard]] Checked<Ok> for_all(const std::function<Checked<Ok>(Member&)>& body);
 
  private:

@@ -8,21 +8,21 @@ namespace harpe::cuda::profile {
 namespace {
 
 constexpr std::chrono::seconds kWait{5};
-constexpr std::int64_t kMostTimes = kPageSignals / 2;  // two signals of each
+constexpr std::int64_t kMostTimes = kPageSignals / 2;  // two signals each
 
 struct Kind {
   Pattern pattern;
   std::int64_t bytes;  // of one rank
 };
 
-// Bytes that a rank takes from each other one.
+// Bytes that a rank reads from each other rank.
 std::int64_t part_of(const Kind& kind, int size) {
   constexpr std::int64_t kAlign = 128;
   if (kind.pattern == Pattern::AllGather) return kind.bytes;
   return std::max<std::int64_t>(kAlign, kind.bytes / size / kAlign * kAlign);
 }
 
-// sums += what lies at `from`, in f32.
+// sums += values at `from`, in f32.
 Checked<LaunchSpec> sum_spec(const Member& member, DeviceAddress to, DeviceAddress from,
                              std::int64_t bytes) {
   const std::vector<std::int64_t> lengths = {bytes / size_in_bytes(DType::F32)};
@@ -35,8 +35,8 @@ Checked<LaunchSpec> sum_spec(const Member& member, DeviceAddress to, DeviceAddre
   return specs.front();
 }
 
-// What one rank takes, its own part first, then from the next rank round to the one before: sums
-// begin with the own part.
+// The pulls of one rank: its own part first, then from the next rank round to the previous one.
+// Sums start with the rank's own part.
 Checked<SharedLaunches> pulls_of(const Crew& crew, const Member& member, const Kind& kind) {
   const std::int64_t part = part_of(kind, crew.size());
   const bool sums = kind.pattern == Pattern::ReduceScatter;
@@ -58,7 +58,7 @@ Checked<SharedLaunches> pulls_of(const Crew& crew, const Member& member, const K
   return make_ready(member, specs);
 }
 
-// Tells all others, and waits for all of them.
+// Raises the signal for all other ranks and waits for theirs.
 Checked<Ok> meet(Crew& crew, const Member& member, std::int32_t signal) {
   const SignalAddresses own = crew.peers().signals(member.rank);
   std::vector<device::RaiseTarget> targets;

@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t kRounds = 7;
 constexpr std::int64_t kBlockElements = std::int64_t{16} << 20;  // of random numbers, repeated
 
-// Of every round one time; the first does not count.
+// One time per round; the first is a warm-up.
 double median_of(std::vector<double> rounds) {
   rounds.erase(rounds.begin());
   const auto middle = rounds.begin() + static_cast<std::ptrdiff_t>(rounds.size() / 2);
@@ -107,7 +107,7 @@ Checked<Ok> Crew::add_member(int rank, const Nvrtc& compiler, const CrewRequest&
   return Ok{};
 }
 
-// The block over and over, through the whole arena.
+// Repeats the block through the whole arena.
 Checked<Ok> Crew::fill(const Member& member, std::span<const std::byte> block) const {
   const CurrentDevice current(*member.device);
   const DriverApi& driver = member.device->driver();
@@ -147,8 +147,8 @@ Checked<Ok> Crew::add_background(Trial& trial, const Prepare& prepare) const {
   return Ok{};
 }
 
-// One GPU's part of one turn, in seconds a unit; 0 where it has none. Signals go on from run to
-// run.
+// One GPU's part of one turn, in seconds per unit; 0 without a part. Signals keep counting from run
+// to run.
 Checked<double> Crew::turn(const Trial& trial, const Member& member, const Event& begin,
                            const Event& end) const {
   const auto rank = static_cast<std::size_t>(member.rank);
@@ -157,7 +157,7 @@ Checked<double> Crew::turn(const Trial& trial, const Member& member, const Event
   if (background) HP_REQUIRE_OK(checked(background->launch(member.queue(1))));
   double seconds = 0;
   if (work) {
-    // The first run gives the host time to order the second, however many kernels that has.
+    // The first run gives the host time to enqueue the second, however many kernels that contains.
     HP_REQUIRE_OK(checked(work->launch(member.queue())));
     HP_REQUIRE_OK(checked(begin.record(member.queue())));
     HP_REQUIRE_OK(checked(work->launch(member.queue())));
@@ -174,8 +174,8 @@ Checked<double> Crew::turn(const Trial& trial, const Member& member, const Event
   return seconds;
 }
 
-// All turns of one GPU, by trial and round. One that cannot go on still takes its place, since the
-// others wait for it.
+// All turns of one GPU, by trial and round. A GPU that has failed still arrives at the barriers,
+// because the others wait for it.
 Checked<Ok> Crew::take_turns(const std::vector<Trial>& trials, const Member& member,
                              std::barrier<>& together, Times& times) {
   Checked<Ok> state = checked(member.device->make_current());
@@ -185,7 +185,7 @@ Checked<Ok> Crew::take_turns(const std::vector<Trial>& trials, const Member& mem
   if (!end.ok()) state = end.error();
   for (std::size_t round = 0; round < kRounds; ++round) {
     for (std::size_t i = 0; i < trials.size(); ++i) {
-      together.arrive_and_wait();  // all are past the turn before
+      together.arrive_and_wait();  // all have finished the previous turn
       if (state.ok()) state = peers_.page(member.rank).clear();
       together.arrive_and_wait();
       if (!state.ok()) continue;

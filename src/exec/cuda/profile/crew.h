@@ -15,18 +15,18 @@
 namespace harpe::cuda::profile {
 
 struct CrewRequest {
-  int gpus = 0;  // 0: all there are
+  int gpus = 0;  // 0: all GPUs
   std::optional<std::string> kernel_cache;
   std::optional<std::string> nvrtc;
   std::vector<std::string> cuda_folders;
 };
 
-// Parts of a GPU's arena: what is read, which holds random numbers, and what is written.
+// Parts of a GPU's arena: the source, which holds random numbers, and the target.
 inline constexpr std::int64_t kSourceBytes = std::int64_t{2} << 30;
 inline constexpr std::int64_t kTargetBytes = std::int64_t{2} << 30;
-inline constexpr std::int32_t kPageSignals = 512;  // of a page of signals
+inline constexpr std::int32_t kPageSignals = 512;  // in one page of signals
 
-// One GPU with what orders its work.
+// One GPU and the resources to enqueue its work.
 struct Member {
   int rank = 0;
   const Device* device = nullptr;
@@ -39,22 +39,22 @@ struct Member {
   [[nodiscard]] const Stream& queue(std::size_t index = 0) const { return queues[index]; }
 };
 
-// Orders a GPU's part of a measurement in its queues: all joins the first queue again. Keeps alive
-// what it orders.
+// Enqueues a GPU's part of a measurement in its queues, which must all join the first queue again.
+// Keeps alive what it enqueues.
 using Order = std::function<Checked<Ok>(const Member&)>;
 
-// A measurement, captured: a graph on each GPU that takes part.
+// A captured measurement: a graph on each participating GPU.
 struct Trial {
-  double units = 1;  // that a graph holds: times are of one
+  double units = 1;  // units per graph; times are per unit
   std::vector<std::optional<Graph>> work;
-  std::vector<std::optional<Graph>> background;  // goes on beside it, and longer
-  std::vector<Order> orders;                     // what the graphs use
+  std::vector<std::optional<Graph>> background;  // runs beside `work`, and longer
+  std::vector<Order> orders;                     // keep alive what the graphs use
 };
 
-// The GPUs that are measured, in reach of each other.
+// The measured GPUs, with peer access.
 class Crew {
  public:
-  // Errors: G070 fewer GPUs than asked for; those of Peers::open, Nvrtc::open and loading kernels.
+  // Errors: G070 fewer GPUs than requested; those of Peers::open, Nvrtc::open and loading kernels.
   [[nodiscard]] static Checked<std::unique_ptr<Crew>> open(const CrewRequest& request);
 
   [[nodiscard]] int size() const { return static_cast<int>(members_.size()); }
@@ -64,15 +64,15 @@ class Crew {
   [[nodiscard]] Peers& peers() { return peers_; }
   [[nodiscard]] std::int64_t free_bytes() const { return free_bytes_; }
 
-  // What `prepare` returns for a GPU is captured; nothing where it is empty. Errors: prepare's;
-  // G005.
+  // Captures what `prepare` returns for each GPU; GPUs with an empty one do not take part. Errors:
+  // those of prepare; G005.
   using Prepare = std::function<Checked<Order>(const Member&)>;
   [[nodiscard]] Checked<Trial> capture(double units, const Prepare& prepare) const;
-  // The same as background of a trial.
+  // The same, as the background of a trial.
   [[nodiscard]] Checked<Ok> add_background(Trial& trial, const Prepare& prepare) const;
 
-  // Seconds of a unit of each: the slowest GPU's, the median of rounds in which all have their
-  // turn, after one that does not count. Signals begin anew in each turn. Errors: G005; N017.
+  // Seconds per unit of each trial: of the slowest GPU, the median of rounds that run all trials in
+  // turn, after one warm-up round. Signals restart in each turn. Errors: G005; N017.
   [[nodiscard]] Checked<std::vector<double>> time(const std::vector<Trial>& trials);
 
  private:
@@ -90,15 +90,14 @@ class Crew {
   std::int64_t free_bytes_ = 0;
 };
 
-// The first so many queues: the others behind what the first holds, or the first behind what they
-// do.
+// fork: queues 1 to queues - 1 wait for the first; join: the first waits for them.
 [[nodiscard]] Checked<Ok> fork(const Member& member, std::size_t queues);
 [[nodiscard]] Checked<Ok> join(const Member& member, std::size_t queues);
 
-// N017: of a wait that expired.
+// N017: an expired wait.
 [[nodiscard]] Diag lost_signal(int gpu, const device::FaultRecord& record);
 
-// What the driver's calls return, as a refusal.
+// A result of the driver as a refusal.
 [[nodiscard]] inline Checked<Ok> checked(const Result<Ok, CudaError>& result) {
   if (!result.ok()) return to_diag(result.error());
   return Ok{};

@@ -8,10 +8,10 @@ namespace harpe::cuda::profile {
 namespace {
 
 constexpr std::int64_t kBytes = std::int64_t{128} << 20;  // of a copy
-constexpr int kProducts = 4;                              // that are timed
-constexpr int kLonger = 4;  // what goes on beside it takes so much more, since it runs twice
+constexpr int kProducts = 4;                              // timed
+constexpr int kLonger = 4;  // the background lasts this many times longer, because work runs twice
 
-// A cube that fills the GPU.
+// A cubic GEMM that fills the GPU.
 Checked<Order> products_of(const Member& member, std::int64_t size, std::int64_t times) {
   const Operands at{.in = member.source, .out = member.target};
   HP_TRY(const SharedLaunches product,
@@ -19,7 +19,7 @@ Checked<Order> products_of(const Member& member, std::int64_t size, std::int64_t
   return Order([product, times](const Member& own) { return enqueue(own, product, times); });
 }
 
-// To the next GPU, while the one before writes here. Beside what products write.
+// Copies to the next GPU, while the previous GPU copies to this one; behind the GEMMs' results.
 Checked<Order> copies_of(const Crew& crew, const Member& member, std::int64_t times) {
   const Member& next = crew.member((member.rank + 1) % crew.size());
   const auto behind = static_cast<DeviceAddress>(kTargetBytes - kBytes);
@@ -48,7 +48,7 @@ Checked<Interference> measure_interference(Crew& crew, bool quick) {
   const auto reach = [&](double seconds, double of) {
     return static_cast<std::int64_t>(std::ceil(kLonger * seconds / of));
   };
-  const std::int64_t many = reach(1e-3, own[1]);  // copies that are timed: some milliseconds
+  const std::int64_t many = reach(1e-3, own[1]);  // timed copies: some milliseconds
   std::vector<Trial> beside;
   HP_TRY(Trial product_beside, crew.capture(kProducts, products(kProducts)));
   HP_REQUIRE_OK(crew.add_background(product_beside, copies(reach(kProducts * own[0], own[1]))));

@@ -18,8 +18,8 @@ HeadsShape heads_of(std::int64_t heads, std::int64_t kv_heads, std::int64_t quer
 }  // namespace
 
 std::vector<ProductShape> short_products(const std::vector<std::int64_t>& cuts, bool quick) {
-  // Columns and depth of the linears of Llama-3 8B and 70B before they are cut over the ranks: by
-  // columns behind a gather, by depth before a reduction.
+  // Columns and depth of the linear layers of Llama-3 8B and 70B before they are divided over the
+  // ranks: by columns behind a gather, by depth before a reduction.
   constexpr std::array kGathered = {std::pair{6144, 4096}, std::pair{28672, 4096},
                                     std::pair{10240, 8192}, std::pair{57344, 8192}};
   constexpr std::array kReduced = {std::pair{4096, 4096}, std::pair{4096, 14336},
@@ -33,7 +33,7 @@ std::vector<ProductShape> short_products(const std::vector<std::int64_t>& cuts, 
     }
     if (quick) shapes.resize(1);
   }
-  // The copy engine reads rows of whole 16 bytes.
+  // The bulk copy engine reads rows in multiples of 16 bytes.
   constexpr std::int64_t kWhole = 8;
   std::erase_if(shapes,
                 [](const ProductShape& s) { return s.n % kWhole != 0 || s.k % kWhole != 0; });
@@ -122,7 +122,7 @@ std::vector<LeafCase> plain_cases(bool quick) {
       cases.push_back(backward_case(DType::BF16, heads_of(8, 8, rows, rows, causal)));
     }
   }
-  // The last beyond a cache; the first hardly longer than any kernel.
+  // The second exceeds the cache; the first takes hardly longer than an empty kernel.
   for (const std::int64_t length : {std::int64_t{64} << 10, std::int64_t{128} << 20}) {
     cases.push_back(pointwise_case(Pointwise::Add, Leaf::Add, length));
     cases.push_back(pointwise_case(Pointwise::SiluMul, Leaf::SiluMul, length));

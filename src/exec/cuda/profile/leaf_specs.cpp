@@ -24,7 +24,7 @@ T* pointer_to(DeviceAddress address) {
   return reinterpret_cast<T*>(address);
 }
 
-// Pairs of a query and a key that it sees. Causal ones have as many of both.
+// Visible pairs of a query and a key. Causal shapes have as many queries as keys.
 double pairs_of(const HeadsShape& s) {
   const double all = static_cast<double>(s.queries) * static_cast<double>(s.keys);
   const double seen = s.causal ? (all + static_cast<double>(s.queries)) / 2 : all;
@@ -43,7 +43,7 @@ LeafFigure heads_figure(Leaf leaf, DType dtype, const HeadsShape& s) {
   return figure;
 }
 
-// Of dense heads one after the other, each a matrix of rows.
+// Bytes of dense heads, each a matrix of rows.
 std::int64_t head_bytes(std::int64_t rows, std::int64_t dim, std::int64_t size) {
   return rows * dim * size;
 }

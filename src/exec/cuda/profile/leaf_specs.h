@@ -8,22 +8,22 @@
 
 namespace harpe::cuda::profile {
 
-// Where a leaf's operands lie, one after the other, and its result.
+// Addresses of a leaf's operands, which are contiguous, and of its result.
 struct Operands {
   DeviceAddress in = 0;
   DeviceAddress out = 0;
 };
 
-// One leaf of a shape: what plans make of it.
+// One leaf of one shape, as launches of a plan.
 struct LeafCase {
-  LeafFigure figure;  // but for its time
+  LeafFigure figure;  // without its time
   std::int64_t in_bytes = 0;
   std::int64_t out_bytes = 0;
-  double guess = 0;  // of its seconds
+  double guess = 0;  // expected seconds
   std::function<Checked<LaunchSpecs>(const Member&, const Operands&)> plan;
 };
 
-// A product of bf16, all dense and row-major.
+// A GEMM of bf16, all dense and row-major.
 struct ProductShape {
   std::int64_t m = 1;
   std::int64_t n = 1;
@@ -31,7 +31,7 @@ struct ProductShape {
 };
 [[nodiscard]] LaunchSpec product_spec(const Operands& at, const ProductShape& shape);
 
-// Of whole heads, all dense: [batch, row, head, dim].
+// Whole heads, all dense: [batch, row, head, dim].
 struct HeadsShape {
   std::int64_t batch = 1;
   std::int64_t heads = 1;
@@ -43,10 +43,10 @@ struct HeadsShape {
   bool causal = false;
 };
 
-// By the kernels for tensor cores, in bf16.
+// With the kernels for tensor cores, in bf16.
 [[nodiscard]] LeafCase product_case(const ProductShape& shape);
 [[nodiscard]] LeafCase attention_case(const HeadsShape& shape);
-// By the plain kernels, in any floating type; `heads` of keys of their own, of dimension `dim`.
+// With the plain kernels, in any floating type; `heads` with separate keys, of dimension `dim`.
 [[nodiscard]] LeafCase plain_product_case(DType dtype, const ProductShape& shape);
 [[nodiscard]] LeafCase plain_attention_case(DType dtype, const HeadsShape& shape);
 [[nodiscard]] LeafCase backward_case(DType dtype, const HeadsShape& shape);

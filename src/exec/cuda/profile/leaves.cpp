@@ -7,10 +7,10 @@
 namespace harpe::cuda::profile {
 namespace {
 
-// Operands in turn, so that a launch finds in the cache no more than it would in a plan.
+// Operands in rotation, so that a launch finds no more in the cache than in a plan.
 constexpr std::int64_t kMostSets = 8;
 constexpr std::int64_t kMostLeafTimes = 512;
-constexpr double kLeast = 1e-7;  // seconds of a leaf that no longer shows beside a small kernel
+constexpr double kLeast = 1e-7;  // seconds; a shorter leaf is lost beside a small kernel
 
 std::int64_t aligned(std::int64_t bytes) {
   constexpr std::int64_t kAlign = 1024;

@@ -8,7 +8,7 @@
 #include "exec/cuda/profile/leaf_grid.h"
 #include "exec/cuda/profile/measure.h"
 
-// What NVIDIA's libraries take for the leaves and collectives of plans, in graphs as ours.
+// Times of NVIDIA's libraries for the leaves and collectives of plans, in graphs as ours.
 namespace harpe::cuda::profile {
 namespace {
 
@@ -21,7 +21,7 @@ using library::Elements;
 using library::LibraryProduct;
 using library::Team;
 
-// One call of one rank, the i-th in a row; nothing is allocated or connected after a warm-up.
+// The i-th call of one rank; must allocate and connect nothing after a warm-up.
 using Call = std::function<Checked<Ok>(library::Member&, std::int64_t i)>;
 
 double middle_of(std::vector<double> times) {
@@ -29,13 +29,13 @@ double middle_of(std::vector<double> times) {
   return times[times.size() / 2];
 }
 
-// Runs calls of all ranks at once, and times them.
+// Runs calls of all ranks in parallel and times them.
 class Timing {
  public:
   explicit Timing(Team& team) : team_(team) {}
 
-  // Seconds of one of `times` calls in a graph, of the slowest rank: the median of rounds behind
-  // one that does not count.
+  // Seconds per call of `times` calls in a graph, on the slowest rank: the median of rounds behind
+  // a warm-up round.
   [[nodiscard]] Checked<double> time(const Call& call, std::int64_t times,
                                      std::size_t rounds = kLibraryRounds) {
     const auto ranks = static_cast<std::size_t>(team_.ranks());
@@ -63,7 +63,7 @@ class Timing {
     std::size_t rounds;
   };
 
-  // A library connects and loads kernels at its first call, which a capture must not see.
+  // A library connects and loads kernels on its first call, which a capture must not contain.
   static Checked<Ok> time_one(library::Member& member, const Series& series,
                               std::barrier<>& together, std::vector<double>& seconds) {
     for (std::int64_t i = 0; i < 2; ++i) HP_REQUIRE_OK(series.call(member, i));
@@ -91,7 +91,7 @@ class Timing {
   Team& team_;
 };
 
-// One rank's part of a collective of so many bytes, from its source to its target.
+// One rank's part of a collective of `bytes`, from its source to its target.
 Checked<Ok> call_nccl(const library::Member& member, const profile::Member& at, Pattern pattern,
                       std::int64_t bytes, int ranks) {
   const std::int64_t count = bytes / kElementBytes;
@@ -132,7 +132,7 @@ Checked<std::vector<TimedCollective>> time_collectives(const Crew& crew, Team& t
   return figures;
 }
 
-// Operands in turn, so that a product finds in the cache no more than it would in a plan.
+// Operands in rotation, so that a GEMM finds no more in the cache than in a plan.
 struct Places {
   DeviceAddress a = 0;
   DeviceAddress b = 0;
@@ -155,10 +155,10 @@ Places places_of(const profile::Member& at, const LeafCase& one, const ProductSh
           .c = at.target + set(one.out_bytes)};
 }
 
-// A product made ready on every rank.
+// A GEMM prepared on every rank.
 struct ReadyProduct {
   std::vector<std::shared_ptr<const LibraryProduct>> ranks;
-  int algorithms = std::numeric_limits<int>::max();  // that all have
+  int algorithms = std::numeric_limits<int>::max();  // common to all ranks
 };
 
 Checked<ReadyProduct> prepare(Team& team, const ProductShape& s) {
@@ -179,7 +179,7 @@ Checked<ReadyProduct> prepare(Team& team, const ProductShape& s) {
   return ready;
 }
 
-// By the fastest of the algorithms that the heuristics name, as a baseline takes it.
+// With the fastest of the algorithms that the heuristics return, as in a baseline.
 Checked<LeafFigure> time_product(const Crew& crew, Team& team, const ProductShape& s,
                                  double launch) {
   const LeafCase one = product_case(s);

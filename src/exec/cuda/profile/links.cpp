@@ -7,18 +7,18 @@
 namespace harpe::cuda::profile {
 namespace {
 
-constexpr std::int64_t kLargest = std::int64_t{128} << 20;  // beyond a cache
-constexpr double kGuess = 300e9;                            // bytes a second, for how often
+constexpr std::int64_t kLargest = std::int64_t{128} << 20;  // larger than the cache
+constexpr double kGuess = 300e9;                            // bytes per second, for repetitions
 constexpr double kGuessLinkStart = 5e-6;
 constexpr std::int64_t kMostLinkTimes = 256;
 
-// One copy that a GPU orders.
+// One copy that a GPU enqueues.
 struct Route {
   int from = 0;
   int to = 0;
   std::int64_t bytes = 0;
 };
-using Routes = std::vector<Route>;  // side by side, each in a queue
+using Routes = std::vector<Route>;  // in parallel, each in its own queue
 using Ordered = std::function<Routes(int rank)>;
 
 struct Means {
@@ -26,7 +26,7 @@ struct Means {
   std::int64_t blocks = 0;
 };
 
-// Nobody else writes where a route does: targets are cut by sources.
+// Targets are divided by sources, so that routes do not overlap.
 DeviceAddress target_of(const Crew& crew, const Route& route) {
   const std::int64_t part = kTargetBytes / crew.size() / 128 * 128;
   HP_CHECK(route.bytes <= part, "targets of all GPUs lie side by side");
@@ -57,7 +57,7 @@ std::int64_t times_for(double bytes) {
   return std::max<std::int64_t>(2, times_of(kGuessLinkStart + bytes / kGuess, kMostLinkTimes));
 }
 
-// `bytes` of the busiest port, for how often.
+// `bytes` through the busiest port, to choose repetitions.
 Checked<Trial> trial_of(const Crew& crew, const Ordered& ordered, const Means& means,
                         std::int64_t bytes) {
   const std::int64_t times = times_for(static_cast<double>(bytes));
@@ -66,7 +66,7 @@ Checked<Trial> trial_of(const Crew& crew, const Ordered& ordered, const Means& m
   });
 }
 
-// Which copies a GPU orders, by pattern; `bytes` each.
+// The copies that a GPU enqueues, by pattern; `bytes` each.
 Ordered pair_push(std::int64_t bytes) {
   return [=](int rank) { return rank == 0 ? Routes{{0, 1, bytes}} : Routes{}; };
 }
@@ -90,7 +90,7 @@ Ordered incast(std::int64_t bytes) {
   return [=](int rank) { return rank == 0 ? Routes{} : Routes{{rank, 0, bytes}}; };
 }
 
-// Trials of one kind at several sizes, and where their times go.
+// Trials of one kind at several sizes, and the receivers of their times.
 class LinkTrials {
  public:
   explicit LinkTrials(Crew& crew) : crew_(crew) {}
@@ -130,7 +130,7 @@ std::function<void(double)> rate_to(double& rate, std::int64_t bytes) {
   return [&rate, bytes](double seconds) { rate = static_cast<double>(bytes) / seconds; };
 }
 
-// What a port carries where many copies meet there.
+// The rate of a port where many copies meet.
 Checked<Ok> add_crowds(LinkTrials& trials, int size, LinkFigures& figures) {
   const std::int64_t all = kLargest;
   const std::int64_t part = all / (size - 1) / 128 * 128;
@@ -140,7 +140,7 @@ Checked<Ok> add_crowds(LinkTrials& trials, int size, LinkFigures& figures) {
   return trials.add(incast(part), {}, carried, rate_to(figures.engine_incast, carried));
 }
 
-// By so many blocks, up to all that plans launch.
+// With various numbers of blocks, up to the number that plans launch.
 Checked<Ok> add_blocks(LinkTrials& trials, int size, bool quick, LinkFigures& figures) {
   const std::vector<std::int64_t> counts =
       quick ? std::vector<std::int64_t>{8, 132, 1056}

@@ -8,24 +8,24 @@
 
 namespace harpe::cuda::profile {
 
-// The ways that copies go, as plans name them.
+// How copies are made, with the names of plans.
 enum class Way : std::uint8_t { Engine, Kernel };
 
-// What plans make of copying bytes, which are a multiple of 16. `blocks` of the kernel, 0: as plans
-// have it.
+// The launch that plans use to copy `bytes`, a multiple of 16. `blocks` of the kernel; 0: as in
+// plans.
 [[nodiscard]] Checked<LaunchSpec> copy_spec(const Member& member, Way way, DeviceAddress to,
                                             DeviceAddress from, std::int64_t bytes,
                                             std::int64_t blocks = 0);
 [[nodiscard]] LaunchChoice choice_of(const Member& member);
 
 using SharedLaunches = std::shared_ptr<const Launches>;
-// Ready to be captured. Errors: those of loading kernels.
+// Prepares the launches for capture. Errors: those of loading kernels.
 [[nodiscard]] Checked<SharedLaunches> make_ready(const Member& member, const LaunchSpecs& specs);
-// `times` over, in a queue.
+// Enqueues them `times` times in a queue.
 [[nodiscard]] Checked<Ok> enqueue(const Member& member, const SharedLaunches& launches,
                                   std::int64_t times = 1, std::size_t queue = 0);
 
-// So many of what takes `seconds` each as fill a graph that is timed.
+// How many operations of `seconds` each fill a timed graph.
 [[nodiscard]] std::int64_t times_of(double seconds, std::int64_t most);
 
 }  // namespace harpe::cuda::profile

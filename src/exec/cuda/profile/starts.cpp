@@ -9,8 +9,8 @@ namespace harpe::cuda::profile {
 namespace {
 
 constexpr std::int64_t kSmall = 16;        // bytes that a small kernel copies
-constexpr std::int64_t kKernels = 2048;    // in a row
-constexpr std::int32_t kRoundTrips = 500;  // of a signal; each has one of its own in either page
+constexpr std::int64_t kKernels = 2048;    // in sequence
+constexpr std::int32_t kRoundTrips = 500;  // of signals; each uses its own signal in either page
 constexpr std::chrono::seconds kStartsWait{5};
 
 static_assert(kRoundTrips <= kPageSignals);
@@ -46,7 +46,7 @@ Checked<Order> crossing_kernels(const Member& member) {
   });
 }
 
-// Pairs of GPUs raise flags for each other, one after the other. An odd one out does nothing.
+// Pairs of GPUs raise flags for each other in turn. A GPU without a partner does nothing.
 Checked<Order> signals_of_pairs(Crew& crew, const Member& member) {
   const int partner = member.rank ^ 1;
   if (partner >= crew.size()) return Order();
@@ -70,10 +70,10 @@ Checked<Order> signals_of_pairs(Crew& crew, const Member& member) {
   });
 }
 
-// Of the host, per launch, where a graph does not replay them.
+// Host time per launch without a graph.
 Checked<double> time_issue(const Member& member) {
   constexpr int kTrials = 9;
-  constexpr std::int64_t kLaunches = 256;  // a queue takes more
+  constexpr std::int64_t kLaunches = 256;  // fits into the driver's queue
   const CurrentDevice current(*member.device);
   HP_TRY(const SharedLaunches kernel, small_kernel(member));
   std::vector<double> seconds;

@@ -4,13 +4,13 @@
 
 namespace harpe::cuda {
 
-// Makes a GPU current while this lives: which one is current, the calling thread's business stays.
+// Makes a GPU current while this lives, and restores the calling thread's previous one.
 class CurrentDevice {
  public:
   explicit CurrentDevice(const Device& device) : CurrentDevice(device.driver()) {
     if (before_ != device.context()) driver_.cuCtxSetCurrent(device.context());
   }
-  // None yet: any that is made current meanwhile.
+  // Makes none current; restores the previous one after changes.
   explicit CurrentDevice(const DriverApi& driver) : driver_(driver) {
     driver_.cuCtxGetCurrent(&before_);
   }

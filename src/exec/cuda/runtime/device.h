@@ -10,7 +10,7 @@
 
 namespace harpe::cuda {
 
-using DeviceId = Id<struct DeviceTag>;  // as CUDA_VISIBLE_DEVICES leaves them, from 0
+using DeviceId = Id<struct DeviceTag>;  // from 0, after CUDA_VISIBLE_DEVICES
 
 struct DeviceFacts {
   DeviceId id;
@@ -19,38 +19,38 @@ struct DeviceFacts {
   int compute_minor = 0;
   int multiprocessors = 0;
   std::int64_t memory_bytes = 0;
-  std::int64_t cache_bytes = 0;   // second level
-  std::int64_t shared_bytes = 0;  // of a block, at most
+  std::int64_t cache_bytes = 0;   // L2
+  std::int64_t shared_bytes = 0;  // maximum of a block
 };
 
 [[nodiscard]] Checked<int> count_devices(const DriverApi& driver);
 // "NVIDIA H200". Errors: G005.
 [[nodiscard]] Checked<std::string> name_of(const DriverApi& driver, DeviceId id);
 
-// A GPU and its primary context, which is kept while any copy of this lives. Shared with whatever
-// else in the process uses the GPU through CUDA's runtime.
+// A GPU and its primary context, which is retained while any copy of this lives. Shared with all
+// code of the process that uses the GPU through CUDA's runtime.
 class Device {
  public:
-  // Errors: G005; G006 the kernels are not for it; G007 there is no such GPU; G008. The context is
-  // current for the calling thread afterwards.
+  // Errors: G005; G006 the kernels do not support it; G007 there is no such GPU; G008. Afterwards
+  // the context is current for the calling thread.
   [[nodiscard]] static Checked<Device> open(std::shared_ptr<const DriverApi> driver, DeviceId id);
 
   [[nodiscard]] const DriverApi& driver() const { return *driver_; }
   [[nodiscard]] const DeviceFacts& facts() const { return facts_; }
   [[nodiscard]] CUcontext context() const { return context_.get(); }
 
-  // For the calling thread: calls that name no stream or context then mean this GPU.
+  // For the calling thread: calls without a stream or context then refer to this GPU.
   [[nodiscard]] Result<Ok, CudaError> make_current() const;
 
-  // Another GPU of this process. Errors, and what is current afterwards, as of `open`.
+  // Another GPU of this process. Errors and the current context afterwards: as in `open`.
   [[nodiscard]] Checked<Device> open_peer(DeviceId id) const { return open(driver_, id); }
-  // Lets kernels of this GPU read and write the memory of the peer. Errors: G005; G071 they are
-  // no peers.
+  // Lets kernels of this GPU read and write the memory of the peer. Errors: G005; G071 no peer
+  // access.
   [[nodiscard]] Checked<Ok> reach(const Device& peer) const;
 
-  // Bytes of DeviceMemory that this and its copies have now.
+  // Bytes of DeviceMemory that this and its copies own now.
   [[nodiscard]] std::int64_t allocated_bytes() const { return *allocated_; }
-  // Of DeviceMemory alone: so many more, or fewer.
+  // For DeviceMemory only: `bytes` more, or fewer.
   void note_allocated(std::int64_t bytes) const { *allocated_ += bytes; }
 
  private:

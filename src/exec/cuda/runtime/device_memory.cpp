@@ -105,7 +105,7 @@ MappedMemory::~MappedMemory() {
 
 Checked<Stream> Stream::create(const Device& device, bool is_urgent) {
   const CurrentDevice current(device);
-  // Lower numbers are more urgent; what is out of range means the nearest that is in it.
+  // Lower numbers are more urgent; the driver clamps values out of range.
   constexpr int kMostUrgent = -5;
   CUstream handle = nullptr;
   HP_REQUIRE_OK(driver_call(device.driver(), "cuStreamCreateWithPriority",

@@ -9,14 +9,14 @@
 
 namespace harpe::cuda {
 
-// Memory of a GPU, aligned to 512 bytes, freed with this.
+// GPU memory, aligned to 512 bytes, owned by this object.
 class DeviceMemory {
  public:
-  // Errors, as of the next three: G005, G008.
+  // Errors, as for the next three: G005, G008.
   [[nodiscard]] static Checked<DeviceMemory> allocate(const Device& device, std::int64_t bytes);
   // `words` of 32 bits, all zero.
   [[nodiscard]] static Checked<DeviceMemory> zeros(const Device& device, std::int64_t words);
-  // The same, all `value`.
+  // The same, with every word set to `value`.
   [[nodiscard]] static Checked<DeviceMemory> filled(const Device& device, std::int64_t words,
                                                     std::uint32_t value);
   // A copy of the bytes.
@@ -40,8 +40,8 @@ class DeviceMemory {
   std::int64_t bytes_ = 0;
 };
 
-// Pinned memory of the host that every GPU of the process reaches too: what kernels report while
-// they run. The host sees what a kernel wrote before a release at system scope that it has read.
+// Pinned host memory that every GPU of the process can access, for reports of running kernels. The
+// host sees what a kernel wrote before a release at system scope whose value the host has acquired.
 class MappedMemory {
  public:
   // Filled with zeros. Errors: G005.
@@ -51,7 +51,7 @@ class MappedMemory {
   ~MappedMemory();
 
   [[nodiscard]] std::span<std::byte> host() const { return host_; }
-  [[nodiscard]] DeviceAddress address() const { return address_; }  // of the same, for kernels
+  [[nodiscard]] DeviceAddress address() const { return address_; }  // the same, for kernels
 
  private:
   MappedMemory(Device device, std::span<std::byte> host, DeviceAddress address)
@@ -64,10 +64,10 @@ class MappedMemory {
 
 class Event;
 
-// An order of work on a GPU. Does not wait for the stream that calls without one use.
+// A stream. It does not synchronize with the legacy default stream.
 class Stream {
  public:
-  // The higher the priority, the sooner its blocks get a place. Errors: G005.
+  // Blocks of an urgent stream are scheduled first. Errors: G005.
   [[nodiscard]] static Checked<Stream> create(const Device& device, bool is_urgent = false);
   Stream(Stream&& other) noexcept;
   Stream& operator=(Stream&& other) noexcept;
@@ -75,9 +75,9 @@ class Stream {
 
   [[nodiscard]] CUstream handle() const { return handle_; }
   [[nodiscard]] const Device& device() const { return device_; }
-  // What is ordered from here on runs after the event was reached, as it was last recorded.
+  // Work enqueued from here on runs after the event's last record.
   [[nodiscard]] Result<Ok, CudaError> wait_for(const Event& event) const;
-  // Waits on the host for all that was ordered.
+  // Waits on the host for all enqueued work.
   [[nodiscard]] Result<Ok, CudaError> synchronize() const;
 
  private:
@@ -87,12 +87,12 @@ class Stream {
   CUstream handle_ = nullptr;
 };
 
-// A point in a stream, with the time it was reached where it is timed.
+// A point in a stream; a timed event also has the time when it was reached.
 class Event {
  public:
   // Errors: G005.
   [[nodiscard]] static Checked<Event> create(const Device& device);
-  // Costs less, for orders between streams alone. Errors: G005.
+  // Cheaper; only for order between streams. Errors: G005.
   [[nodiscard]] static Checked<Event> create_untimed(const Device& device);
   Event(Event&& other) noexcept;
   Event& operator=(Event&& other) noexcept;
@@ -100,7 +100,7 @@ class Event {
 
   [[nodiscard]] CUevent handle() const { return handle_; }
   [[nodiscard]] Result<Ok, CudaError> record(const Stream& stream) const;
-  // From `start` to here. Requires: both are timed and were reached.
+  // Time since `start`. Requires: both are timed and have been reached.
   [[nodiscard]] Result<double, CudaError> milliseconds_since(const Event& start) const;
 
  private:

@@ -7,8 +7,8 @@
 namespace harpe::cuda {
 namespace {
 
-// Every function is asked for as CUDA 12.0 has it: its type has not changed since, and a newer
-// driver still gives it.
+// Every function is requested in its version of CUDA 12.0, which newer drivers still provide with
+// the same type.
 constexpr int kApiVersion = 12000;
 constexpr int kParamInfoVersion = 12040;
 
@@ -24,7 +24,7 @@ LibraryPlaces driver_places(const std::optional<std::string>& file) {
 Checked<DriverApi> find_functions(const Library& library) {
   HP_TRY(void* const address, library.find("cuGetProcAddress_v2"));
   const auto get_address = reinterpret_cast<GetAddress>(address);
-  std::optional<Diag> lacking;  // the first that is not there
+  std::optional<Diag> lacking;  // the first missing function
   const auto look_for = [&](const char* symbol, int version) -> void* {
     void* found = nullptr;
     CUdriverProcAddressQueryResult status{};

@@ -14,29 +14,29 @@
 
 namespace harpe::cuda {
 
-// The driver's functions, under their own names: `driver.cuMemAlloc(…)`. cuda.h renames some to the
-// version it declares, and the same here.
+// The driver's functions, under their own names: `driver.cuMemAlloc(…)`. cuda.h maps some names to
+// the version that it declares, and does so here too.
 struct DriverApi {
 #define HP_CUDA(FUNCTION) decltype(&::FUNCTION) FUNCTION = nullptr;
 #include "exec/cuda/runtime/driver_api.def"
 #undef HP_CUDA
-  // As CUDA 12.0 has them; under these names newer headers declare others.
+  // As in CUDA 12.0; newer headers declare other functions under these names.
   CUresult (*capture_info)(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id,
                            CUgraph* graph, const CUgraphNode** after,
                            std::size_t* count) = nullptr;  // cuStreamGetCaptureInfo
   CUresult (*set_capture_after)(CUstream stream, CUgraphNode* nodes, std::size_t count,
                                 unsigned flags) = nullptr;  // cuStreamUpdateCaptureDependencies
-  // Of parameter `index` of a kernel. CUDA 12.4 has it; null before.
+  // Position of parameter `index` of a kernel. Null in drivers before CUDA 12.4.
   CUresult (*cuFuncGetParamInfo)(CUfunction kernel, std::size_t index, std::size_t* offset,
                                  std::size_t* bytes) = nullptr;
 };
 
 // Opens and initialises NVIDIA's driver; `file` names another library for it. Errors: G002, G003;
-// G005 there is no GPU, or the driver is not fit to run.
+// G005 there is no GPU, or the driver cannot run.
 [[nodiscard]] Checked<std::shared_ptr<const DriverApi>> open_driver(
     const std::optional<std::string>& file = std::nullopt);
 
-// What a call of the driver came to, where that was not success.
+// The error of a driver call.
 struct CudaError {
   std::string call;  // "cuMemAlloc"
   CUresult status = CUDA_SUCCESS;
@@ -45,7 +45,7 @@ struct CudaError {
   std::source_location where;
 };
 
-// The one place that reads what the driver's calls return:
+// All results of driver calls are checked here:
 //   HP_REQUIRE_OK(cuda_call(driver, "cuMemAlloc", driver.cuMemAlloc(&address, bytes)));
 [[nodiscard]] Result<Ok, CudaError> cuda_call(
     const DriverApi& driver, std::string_view call, CUresult status,
@@ -53,9 +53,9 @@ struct CudaError {
 
 // G005.
 [[nodiscard]] Diag to_diag(const CudaError& error);
-// The same; G008 where the GPU lacks the memory, for `what`.
+// The same; G008 if the GPU lacks the memory for `what`.
 [[nodiscard]] Diag to_diag(const CudaError& error, std::int64_t gpu, std::string_view what);
-// The same as a refusal, for work that may fail in other ways too.
+// The same as a refusal, for work that may also fail in other ways.
 [[nodiscard]] Checked<Ok> driver_call(const DriverApi& driver, std::string_view call,
                                       CUresult status,
                                       std::source_location where = std::source_location::current());

@@ -7,14 +7,14 @@
 
 namespace harpe::cuda {
 
-// How much memory the first GPUs have left, whoever has the rest. Keeps their contexts, so that
-// what is asked for later is not one of these.
+// Free memory of the first GPUs, whichever process uses the rest. Keeps their contexts, so that
+// memory measured later does not include their creation.
 class FreeMemory {
  public:
   // Errors: those of Device::open.
   [[nodiscard]] static Checked<FreeMemory> watch(const std::shared_ptr<const DriverApi>& driver,
                                                  int gpus);
-  // Bytes, by GPU. Errors: G005.
+  // In bytes, by GPU. Errors: G005.
   [[nodiscard]] Checked<std::vector<std::int64_t>> read() const;
 
  private:

@@ -7,7 +7,7 @@
 
 namespace harpe::cuda {
 
-// Work of a GPU that was captured, to be run again and again.
+// Captured work of a GPU, to be run repeatedly.
 class Graph {
  public:
   Graph(Graph&& other) noexcept;
@@ -15,9 +15,10 @@ class Graph {
   ~Graph();
 
   [[nodiscard]] std::int64_t nodes() const { return nodes_; }  // kernels, copies and the like
-  // Prepares the first run, which otherwise does it. Errors: G005.
+  // Prepares the first run, which would otherwise do it. Errors: G005.
   [[nodiscard]] Checked<Ok> upload(const Stream& stream) const;
-  // Orders a run in a stream of its GPU: after what the stream holds, a run before included.
+  // Enqueues a run in a stream of its GPU, behind the stream's earlier work, previous runs
+  // included.
   [[nodiscard]] Result<Ok, CudaError> launch(CUstream stream) const;
   [[nodiscard]] Result<Ok, CudaError> launch(const Stream& stream) const {
     return launch(stream.handle());
@@ -35,18 +36,18 @@ class Graph {
   std::int64_t nodes_ = 0;
 };
 
-// Work as it was captured: what Graphs are made of.
+// Work as captured, from which Graphs are made.
 class CapturedGraph {
  public:
   CapturedGraph(CapturedGraph&& other) noexcept;
   CapturedGraph& operator=(CapturedGraph&& other) noexcept;
   ~CapturedGraph();
 
-  // Kernels, copies and the like; they name what is to be changed in a Graph. Errors: G005.
+  // Kernels, copies and the like; they identify what to change in a Graph. Errors: G005.
   [[nodiscard]] Checked<std::vector<CUgraphNode>> nodes() const;
   // Errors: G005, G008.
   [[nodiscard]] Checked<Graph> instantiate() const;
-  // As one node of what the stream captures, behind what it has captured. Errors: G005.
+  // Adds it as one node to the stream's capture, behind what that has captured. Errors: G005.
   [[nodiscard]] Result<Ok, CudaError> add_to_capture(CUstream stream) const;
 
  private:
@@ -58,25 +59,26 @@ class CapturedGraph {
   CUgraph handle_ = nullptr;
 };
 
-// Whether what is ordered in the stream is captured by its owner. Errors: G005.
+// Whether the stream's owner captures it. Errors: G005.
 [[nodiscard]] Result<bool, CudaError> is_captured(const DriverApi& driver, CUstream stream);
 
-// While one is under way, what is ordered in `origin`, and in streams that wait for events recorded
-// there, is not run but kept. All of these streams are joined, by events that `origin` waits for,
-// before the end. Only the thread that began may order and end; others go on undisturbed.
+// While a capture is active, work enqueued in `origin`, and in streams that wait for events
+// recorded there, is recorded and not run. All of these streams must join `origin`, by events that
+// it waits for, before the end. Only the thread that began may enqueue and end; other threads are
+// not affected.
 class GraphCapture {
  public:
   // Requires: `origin` outlives this. Errors: G005.
   [[nodiscard]] static Checked<GraphCapture> begin(const Device& device, const Stream& origin);
   GraphCapture(GraphCapture&& other) noexcept;
   GraphCapture& operator=(GraphCapture&& other) = delete;
-  // Without an end: gives up what was kept.
+  // Without an end: discards what was recorded.
   ~GraphCapture();
 
-  // Requires: not ended. Errors: G005, what was wrong within the capture too; `origin` is free
-  // again either way.
+  // Requires: not ended. Errors: G005, errors within the capture included; `origin` is free again
+  // in either case.
   [[nodiscard]] Checked<CapturedGraph> end_captured();
-  // The same, to be run as it is.
+  // The same, instantiated.
   [[nodiscard]] Checked<Graph> end();
 
  private:

@@ -9,14 +9,14 @@
 
 namespace harpe::cuda {
 
-// From so many bytes on memory of the host has pages of its own, which nothing else pins.
+// From this size on, host allocations have pages of their own, which nothing else pins.
 inline constexpr std::size_t kLeastPinned = std::size_t{64} << 20;
 
-// Memory of the caller that every GPU of the process reads where it lies, while this lives and the
-// memory does.
+// The caller's host memory, readable in place by every GPU of the process while this and the memory
+// live.
 class PinnedMemory {
  public:
-  // Requires: pages of its own, as from kLeastPinned bytes on, pinned by nobody else. Errors: G005.
+  // Requires: whole pages, as from kLeastPinned bytes on, not pinned already. Errors: G005.
   [[nodiscard]] static Checked<PinnedMemory> pin(const Device& device,
                                                  std::span<const std::byte> bytes);
   PinnedMemory(PinnedMemory&& other) noexcept;
@@ -33,7 +33,7 @@ class PinnedMemory {
   DeviceAddress address_ = 0;
 };
 
-// Where GPUs have memory that is pinned; none where it is not, or is short.
+// The GPU address of host memory that is pinned; none if it is not pinned, or small.
 [[nodiscard]] std::optional<DeviceAddress> address_of_pinned(const Device& device,
                                                              std::span<const std::byte> bytes);
 

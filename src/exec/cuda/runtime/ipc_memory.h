@@ -4,15 +4,15 @@
 
 namespace harpe::cuda {
 
-// How another process names memory of a GPU. Errors: G005.
+// The handle by which another process opens GPU memory. Errors: G005.
 [[nodiscard]] Checked<CUipcMemHandle> export_memory(const Device& device,
                                                     const DeviceMemory& memory);
 
-// Memory of another process on this machine, at an address for this one. Requires: that process
-// keeps it while this lives.
+// Memory of another process on this machine, mapped into this one. Requires: that process keeps it
+// allocated while this lives.
 class ImportedMemory {
  public:
-  // For kernels and copies of `device`, from its peers and from itself. Errors: G005.
+  // For kernels and copies of `device`, on its own memory or a peer's. Errors: G005.
   [[nodiscard]] static Checked<ImportedMemory> open(const Device& device,
                                                     const CUipcMemHandle& handle);
   ImportedMemory(ImportedMemory&& other) noexcept;

@@ -7,7 +7,7 @@
 namespace harpe::cuda {
 namespace {
 
-// Every file to try: names as the loader resolves them, then each in the folders.
+// Every file to try: names for the loader to resolve, then each name in each folder.
 std::vector<std::string> files_of(const LibraryPlaces& places) {
   std::vector<std::string> files = places.names;
   for (const std::string& folder : places.folders) {

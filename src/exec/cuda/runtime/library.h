@@ -8,7 +8,7 @@
 
 namespace harpe::cuda {
 
-// Where a library may be, and what to say when it is nowhere.
+// Where a library may be, and the message if it is missing.
 struct LibraryPlaces {
   std::string what;                  // "NVRTC, the CUDA run-time compiler"
   std::vector<std::string> names;    // files, in order of preference; one with a `/` is a path
@@ -16,17 +16,17 @@ struct LibraryPlaces {
   std::string remedy;                // "install the CUDA toolkit, or name …"
 };
 
-// A shared library opened at run time: nothing of NVIDIA's is linked. It stays in the process:
-// these libraries keep threads and thread-local state that do not outlive being unloaded.
+// A shared library opened at run time: nothing of NVIDIA's is linked. It is never unloaded, because
+// these libraries keep threads and thread-local state that would not survive it.
 class Library {
  public:
   // Errors: G002, with a note for each place that was tried.
   [[nodiscard]] static Checked<Library> open(const LibraryPlaces& places);
 
-  // The file that was found, as the loader took it.
+  // The file that was found, as the loader resolved it.
   [[nodiscard]] const std::string& path() const { return path_; }
 
-  // To be cast to what the symbol is. Errors: G003.
+  // To be cast to the symbol's type. Errors: G003.
   [[nodiscard]] Checked<void*> find(const std::string& symbol) const;
 
  private:

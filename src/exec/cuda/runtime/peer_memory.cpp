@@ -14,7 +14,7 @@
 namespace harpe::cuda {
 namespace {
 
-// Tells processes apart, those in containers with process numbers of their own too.
+// Identifies a process, also across containers with process ids of their own.
 struct ProcessMark {
   std::int64_t number = 0;
   std::uint64_t drawn = 0;
@@ -38,11 +38,11 @@ constexpr std::int64_t kMebibyte = std::int64_t{1} << 20;
 
 }  // namespace
 
-// What a rank tells the others of its part.
+// What a rank sends to the others about its part.
 struct PeerMemory::Card {
   CUipcMemHandle handle{};
   ProcessMark process;
-  std::int64_t gpu = 0;  // its number in that process
+  std::int64_t gpu = 0;  // the GPU's id in that process
   DeviceAddress address = 0;
   std::int64_t bytes = 0;
 

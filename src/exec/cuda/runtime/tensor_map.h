@@ -5,7 +5,7 @@
 
 namespace harpe::cuda {
 
-// Errors: G041 an address or stride the copy engine cannot take; G005.
+// Errors: G041 an address or stride that the bulk copy engine does not support; G005.
 [[nodiscard]] Checked<device::TensorMap> encode_map(const DriverApi& driver,
                                                     const TensorMapSpec& spec);
 

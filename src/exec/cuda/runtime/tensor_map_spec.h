@@ -12,14 +12,14 @@ namespace harpe::cuda {
 
 using DeviceAddress = std::uint64_t;
 
-// An address as arguments of kernels have it.
+// An address as a pointer for kernel arguments.
 template <class T>
 [[nodiscard]] T* pointer_to(DeviceAddress address) {
   return reinterpret_cast<T*>(address);
 }
 
-// A tensor in a GPU's memory as the copy engine sees it: up to four dimensions, the innermost first
-// and contiguous. Boxes of it land in shared memory with rows of at most 128 bytes, swizzled.
+// A tensor in GPU memory for the bulk copy engine: up to four dimensions, the innermost first and
+// contiguous. Its boxes go to shared memory with rows of at most 128 bytes, swizzled.
 struct TensorMapSpec {
   DeviceAddress address = 0;  // a multiple of 16
   device::Element element = device::Element::BF16;
@@ -27,11 +27,11 @@ struct TensorMapSpec {
   std::array<std::int64_t, 4> sizes{1, 1, 1, 1};
   std::array<std::int64_t, 4> strides{1, 1, 1, 1};  // elements; bytes are multiples of 16
   std::array<int, 4> box{1, 1, 1, 1};
-  int l2_bytes = 256;  // that the second level of cache fetches at once: 128 or 256
+  int l2_bytes = 256;  // bytes that the L2 cache fetches at once: 128 or 256
 };
 
-// Errors: G041 the address, or a stride (in elements), is no multiple of 16 bytes. `name` is what
-// the user calls it.
+// Errors: G041 the address, or a stride (in elements), is no multiple of 16 bytes. `name` is the
+// user's name for the tensor.
 [[nodiscard]] Checked<Ok> check_aligned(std::string_view name, DeviceAddress address,
                                         std::span<const std::int64_t> strides,
                                         device::Element element);

@@ -16,7 +16,7 @@ ClockOffset offset_of(std::span<const ClockSample> samples, std::int64_t step) {
     low = std::max(low, sample.asked - sample.gpu - step);
     high = std::min(high, sample.answered - sample.gpu);
   }
-  // A stamp, too, shows a time for up to a step: right in the middle is half of it later.
+  // A timestamp also lasts up to a step, so on average it is half a step early.
   return {.at = samples.back().answered,
           .offset = low + (high - low) / 2 + step / 2,
           .uncertainty = (std::abs(high - low) + step + 1) / 2};

@@ -5,36 +5,36 @@
 
 namespace harpe::cuda {
 
-// One question to a GPU for its time, and when the host asked and had the answer. Nanoseconds, each
-// clock's own.
+// One query of a GPU's clock, and when the host sent it and had the answer. Nanoseconds of each
+// clock.
 struct ClockSample {
   std::int64_t asked = 0;
   std::int64_t gpu = 0;
   std::int64_t answered = 0;
 };
 
-// What makes a GPU's time one of the host's, about when it was found.
+// What converts a GPU's time to the host's, and when it was measured.
 struct ClockOffset {
   std::int64_t at = 0;  // on the host's clock
   std::int64_t offset = 0;
-  std::int64_t uncertainty = 0;  // it is within this of the truth
+  std::int64_t uncertainty = 0;  // maximum error
   friend bool operator==(const ClockOffset&, const ClockOffset&) = default;
 };
 
-// The GPU read its clock after it was asked and before it had answered, in every sample, and shows
-// a time for up to `step` after it has come: what all of that leaves, and half of its width.
-// Where it leaves nothing, for clocks that drift apart meanwhile, half of what is missing.
-// Requires: a sample.
+// In every sample the GPU read its clock after the query and before the answer, and a clock value
+// lasts up to `step`. The offset is the middle of the interval that all samples leave, its
+// uncertainty half the width. If clocks drifted apart so that no interval is left, it is half of
+// what is missing. Requires: a sample.
 [[nodiscard]] ClockOffset offset_of(std::span<const ClockSample> samples, std::int64_t step);
 
-// A GPU's clock between two looks at it, which may drift against the host's: on a line from the one
-// offset to the other.
+// A GPU's clock between two measurements, as it may drift against the host's: the offset is
+// interpolated linearly.
 struct ClockFit {
   ClockOffset before;
   ClockOffset after;
 
   [[nodiscard]] std::int64_t to_host(std::int64_t gpu) const;
-  [[nodiscard]] std::int64_t uncertainty() const;  // of any time between the two
+  [[nodiscard]] std::int64_t uncertainty() const;  // of any time between the two measurements
 };
 
 }  // namespace harpe::cuda

@@ -22,12 +22,12 @@ std::int64_t host_time() {
   return std::chrono::duration_cast<nanoseconds>(steady_clock::now().time_since_epoch()).count();
 }
 
-// The host's side of a page.
+// The host's side of a ClockPage.
 class Asker {
  public:
   explicit Asker(device::ClockPage& page) : page_(page) {}
 
-  // None where the GPU does not answer.
+  // None if the GPU does not answer.
   std::optional<ClockSample> ask(std::uint32_t round) {
     ClockSample sample{.asked = host_time()};
     std::atomic_ref(page_.asked).store(round, std::memory_order_release);

@@ -7,18 +7,18 @@
 namespace harpe::cuda {
 
 // Reads a GPU's clock: between other work of a stream, and against the host's steady clock, which
-// all processes of a machine share. Lives as long as the library it is of.
+// all processes of a machine share. Must not outlive its library.
 class ClockKernels {
  public:
-  // Errors: as of `KernelLibrary::load`.
+  // Errors: those of `KernelLibrary::load`.
   [[nodiscard]] static Checked<ClockKernels> load(KernelLibrary& library);
 
-  // Writes the GPU's time, in nanoseconds and 64 bits, once what the stream holds is done.
+  // Writes the GPU's time, 64 bits in nanoseconds, once the stream's earlier work is done.
   // Requires: the GPU is current for the calling thread.
   [[nodiscard]] Result<Ok, CudaError> stamp(const Stream& stream, DeviceAddress at) const;
 
-  // Asks the GPU often, within a second. Best while it does nothing else. Errors: G005, no answer
-  // too.
+  // Queries the GPU's clock many times within a second; best on an idle GPU. Errors: G005, also
+  // without an answer.
   [[nodiscard]] Checked<ClockOffset> look(const Stream& stream) const;
 
  private:

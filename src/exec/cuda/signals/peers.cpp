@@ -9,7 +9,7 @@
 namespace harpe::cuda {
 namespace {
 
-// Each GPU once, in the order of the first rank that has it.
+// Each GPU once, in the order of the first rank that uses it.
 Checked<std::vector<Device>> open_devices(const std::shared_ptr<const DriverApi>& driver,
                                           const std::vector<DeviceId>& gpus) {
   std::vector<Device> devices;
@@ -32,7 +32,7 @@ Checked<Ok> make_all_peers(const std::vector<Device>& devices) {
   return Ok{};
 }
 
-// Of a page that other processes reach.
+// Bytes of a page that other processes map.
 std::int64_t shared_page_bytes(std::int32_t flags, std::int64_t inbox_bytes = 0) {
   return round_up(SignalAddresses::bytes_for(flags, inbox_bytes), kSharedGranule);
 }

@@ -15,36 +15,36 @@ namespace harpe::cuda {
 struct PeersRequest {
   std::vector<DeviceId> gpus;    // of each rank; ranks may share one
   std::int64_t arena_bytes = 0;  // of each rank
-  std::int32_t flags = 0;        // in the page of each
+  std::int32_t flags = 0;        // in each rank's page
 };
 
-// What one rank in a process of its own brings along.
+// What a rank in its own process contributes.
 struct OwnRankRequest {
   DeviceId gpu;
-  std::int64_t arena_bytes = 0;  // like `flags`, equal in all ranks
+  std::int64_t arena_bytes = 0;  // like `flags`, equal on all ranks
   std::int32_t flags = 0;
 };
 
-// The ranks of a run, with the memory that they write for each other: an arena and a page of
-// signals each, at addresses that the GPUs of this process may use.
+// The ranks of a run and the memory that they share: an arena and a page of signals each, at
+// addresses that the GPUs of this process may use.
 class Peers {
  public:
-  // All ranks in this process. Errors: G005, G006, G007; G071 two of the GPUs are no peers; G073
-  // the memory is not there.
+  // All ranks in this process. Errors: G005, G006, G007; G071 two GPUs have no peer access; G073
+  // not enough memory.
   [[nodiscard]] static Checked<Peers> open(const std::shared_ptr<const DriverApi>& driver,
                                            const PeersRequest& request);
-  // One rank in this process, the others in processes of the same machine, which call this too.
-  // Errors: as of `open`; N010 the others do not come; N017 one of them cannot join.
+  // One rank in this process, the others in processes of the same machine; collective. Errors: as
+  // `open`; N010 a rank does not arrive; N017 a rank cannot join.
   [[nodiscard]] static Checked<Peers> join(const std::shared_ptr<const DriverApi>& driver,
                                            const OwnRankRequest& request,
                                            transport::Exchange& exchange);
-  // The exchange's rank, on arenas that others use too and with pages of its own, of `flags` and an
-  // inbox; by all ranks together. Errors: G005, G008; those of PeerMemory::share.
+  // The exchange's rank, on arenas that other plans use too, with its own page of `flags` and an
+  // inbox. Collective. Errors: G005, G008; those of PeerMemory::share.
   [[nodiscard]] static Checked<Peers> over(const Device& device,
                                            const std::shared_ptr<Arena>& arena, std::int32_t flags,
                                            std::int64_t inbox_bytes, transport::Exchange& exchange);
-  // After `join`, once this rank's work is done: waits until that of all is, and lets go of their
-  // memory, so that each may free its own.
+  // After `join`, once this rank's work is done: waits until all ranks' work is done and unmaps
+  // their memory, so that each may free its own.
   [[nodiscard]] Checked<Ok> leave(transport::Exchange& exchange);
 
   [[nodiscard]] int ranks() const { return static_cast<int>(views_.size()); }
@@ -56,7 +56,7 @@ class Peers {
   [[nodiscard]] const Device& device(int rank) const { return own(rank).device; }
   [[nodiscard]] const SignalPage& page(int rank) const { return own(rank).page; }
   [[nodiscard]] SignalPage& page(int rank);
-  // Of the rank, where it is in this process, else of this process's first.
+  // The rank's GPU if it is in this process, else the GPU of this process's first rank.
   [[nodiscard]] const Device& device_for(int rank) const {
     return is_own(rank) ? device(rank) : own_.begin()->second.device;
   }
@@ -80,7 +80,7 @@ class Peers {
 
   std::map<int, Own> own_;  // by rank
   std::vector<View> views_;
-  std::shared_ptr<Arena> arena_;  // where others have the other ranks
+  std::shared_ptr<Arena> arena_;  // if other processes have the other ranks
   std::optional<PeerMemory> pages_;
 };
 

@@ -10,7 +10,7 @@ namespace {
 
 std::uint32_t* word_at(DeviceAddress address) { return reinterpret_cast<std::uint32_t*>(address); }
 
-// The next at most kMostSignals of `rest`, which loses them, copied to a launch's arguments.
+// Moves the first kMostSignals of `rest`, at most, into a launch's arguments.
 template <class Signal>
 std::int32_t take(std::span<const Signal>& rest, Signal* to) {
   const std::size_t count = std::min<std::size_t>(rest.size(), device::kMostSignals);
@@ -19,7 +19,7 @@ std::int32_t take(std::span<const Signal>& rest, Signal* to) {
   return static_cast<std::int32_t>(count);
 }
 
-// Of the next of `targets`, which loses them.
+// Likewise for `targets`.
 device::RaiseArgs raise_args(const SignalAddresses& own,
                              std::span<const device::RaiseTarget>& targets) {
   device::RaiseArgs args{};
@@ -41,7 +41,7 @@ Checked<SignalKernels> SignalKernels::load(KernelLibrary& library) {
   return SignalKernels(library.device().driver(), turn, raise, await, post, linger, stray);
 }
 
-// What does not fit one launch is awaited before it, and raised behind it.
+// Waits beyond one launch's maximum are awaited before it; such targets are raised behind it.
 Result<Ok, CudaError> SignalKernels::turn(const Stream& stream, const SignalAddresses& own,
                                           const device::WaitContext& context, Turn turn) const {
   HP_CHECK(context.fault != nullptr, "what stands between executions tells of a poisoned rank");

@@ -9,48 +9,49 @@
 
 namespace harpe::cuda {
 
-// Orders signals between other work of a stream, by kernels of one warp that fit beside any other.
-// Copies are cheap; all live as long as the library. Requires, of every order: the GPU is current
-// for the calling thread.
+// Enqueues signals between other work of a stream, as kernels of one warp that fit beside any
+// other. Copies are cheap; all live as long as the library. Requires, for every function: the GPU
+// is current for the calling thread.
 class SignalKernels {
  public:
-  // Errors: as of `KernelLibrary::load`.
+  // Errors: those of `KernelLibrary::load`.
   [[nodiscard]] static Checked<SignalKernels> load(KernelLibrary& library);
 
-  // What stands between executions, as one kernel: `waits` as of await; the rank's next epoch,
-  // where an execution begins here, or ends that a kernel began; `targets` as of raise. A poisoned
-  // rank's record says that it was seen. Requires: a context with a record.
+  // What runs between executions, as one kernel: `waits` as in await; then the rank's next epoch,
+  // if an execution begins here, or ends that a kernel began; then `targets` as in raise. If the
+  // rank is poisoned, its fault record notes that. Requires: a context with a record.
   struct Turn {
     std::span<const device::SignalWait> waits = {};
     bool counts_epoch = false;
     std::span<const device::RaiseTarget> targets = {};
-    bool begins_early = false;  // as of raise
+    bool begins_early = false;  // as in raise
   };
   [[nodiscard]] Result<Ok, CudaError> turn(const Stream& stream, const SignalAddresses& own,
                                            const device::WaitContext& context, Turn turn) const;
-  // The rank's next epoch alone.
+  // Only the rank's next epoch.
   [[nodiscard]] Result<Ok, CudaError> begin_epoch(const Stream& stream, const SignalAddresses& own,
                                                   const device::WaitContext& context) const {
     return turn(stream, own, context, {.counts_epoch = true});
   }
-  // Raises all once what the stream holds is done, and releases it to who awaits them; `own` are
-  // the raising rank's. A poisoned rank poisons those who wait instead. `begins_early`: on the GPU
-  // while the kernel before ends. Requires then: the stream's last work is a kernel.
+  // Raises all targets once the stream's earlier work is done, and releases that work to threads
+  // that acquire them; `own` is the raising rank's page. A poisoned rank poisons the waiting ranks
+  // instead. `begins_early`: starts while the previous kernel ends; requires that the stream's last
+  // work is a kernel.
   [[nodiscard]] Result<Ok, CudaError> raise(const Stream& stream, const SignalAddresses& own,
                                             std::span<const device::RaiseTarget> targets,
                                             bool begins_early = false) const;
-  // What is ordered next sees what was released before every one of the signals; or, after a
-  // fault of this rank or a peer's, runs on without them. Requires: no flag is null.
+  // Work enqueued next sees what was released before every one of the signals. After a fault of
+  // this rank or a peer it runs without them. Requires: no flag is null.
   [[nodiscard]] Result<Ok, CudaError> await(const Stream& stream,
                                             const device::WaitContext& context,
                                             std::span<const device::SignalWait> waits) const;
-  // Writes descriptors of what the stream has done, with the epoch of `context` as their value.
+  // Writes descriptors for the stream's earlier work, with the epoch of `context` as their value.
   [[nodiscard]] Result<Ok, CudaError> post(const Stream& stream, const device::WaitContext& context,
                                            std::span<const device::Post> posts) const;
-  // Tests: the stream rests, for another time up to `most_ns` in every epoch.
+  // Tests: pauses the stream, for a different time up to `most_ns` in every epoch.
   [[nodiscard]] Result<Ok, CudaError> linger(const Stream& stream, const SignalAddresses& own,
                                              std::uint32_t seed, std::uint32_t most_ns) const;
-  // Tests: a kernel with a wrong address, after which the GPU does no more work of this process.
+  // Tests: a kernel with a wrong address, after which the GPU rejects all work of this process.
   [[nodiscard]] Result<Ok, CudaError> stray(const Stream& stream) const;
 
  private:
@@ -74,8 +75,8 @@ class SignalKernels {
   const LoadedKernel* stray_;
 };
 
-// The signal of that index in a peer's page, as the target of a raise: a counter grows by `added`,
-// a flag (0) becomes the epoch.
+// Signal number `index` of a peer's page, as the target of a raise: a counter grows by `added`, a
+// flag (0) is set to the epoch.
 [[nodiscard]] device::RaiseTarget target_of(const SignalAddresses& peer, std::int32_t index,
                                             std::uint32_t added);
 [[nodiscard]] inline device::RaiseTarget flag_of(const SignalAddresses& peer, std::int32_t index) {
@@ -85,8 +86,8 @@ class SignalKernels {
                                                     std::int32_t index) {
   return target_of(peer, index, 1);
 }
-// The flag (`arrivals` 1) or counter of that index in the rank's own page; a fault names it by its
-// index.
+// The wait for flag (`arrivals` 1) or counter number `index` of the rank's own page; a fault names
+// it by its index.
 [[nodiscard]] device::SignalWait wait_on(const SignalAddresses& own, std::int32_t index,
                                          std::uint32_t arrivals = 1, std::uint32_t epochs_back = 0);
 

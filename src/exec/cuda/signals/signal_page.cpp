@@ -91,7 +91,7 @@ Checked<Ok> SignalPage::start_at(std::uint32_t epoch, std::span<const std::uint3
   return empty_inbox();
 }
 
-// With what device::kAbsent is.
+// Fills the inbox with the bits of device::kAbsent.
 Checked<Ok> SignalPage::empty_inbox() {
   if (inbox_bytes_ == 0) return Ok{};
   const CurrentDevice current(device_);

@@ -10,20 +10,22 @@
 
 namespace harpe::cuda {
 
-// Where the signals of a rank's page lie: in its GPU's memory, each in 128 bytes of its own, so
-// that polling one does not slow the others' arrival. Of a peer's page in another process too.
+// Addresses of the signals of a rank's page: in its GPU's memory, each in its own 128 bytes, so
+// that polling one does not delay the arrival of others. Also for pages of peers in other
+// processes.
 struct SignalAddresses {
   static constexpr std::int64_t kLine = 128;
 
   DeviceAddress base = 0;
-  std::int32_t flags = 0;  // how many
+  std::int32_t flags = 0;  // number of flags and counters
 
   [[nodiscard]] DeviceAddress epoch() const { return base; }
   [[nodiscard]] DeviceAddress poison() const { return base + kLine; }
   [[nodiscard]] DeviceAddress told() const { return poison() + sizeof(std::uint32_t); }
   // Requires: 0 <= index < flags.
   [[nodiscard]] DeviceAddress flag(std::int32_t index) const;
-  // Behind the flags: where elements come that say themselves that they are there. Aligned to 256.
+  // Behind the flags: the inbox for data that serves as its own signal (in_data.cuh). 256-byte
+  // aligned.
   [[nodiscard]] DeviceAddress inbox() const {
     return base + static_cast<DeviceAddress>(bytes_for(flags + flags % 2));
   }
@@ -34,16 +36,16 @@ struct SignalAddresses {
   }
 };
 
-// What one rank waits on: flags and counters that others raise, its inbox, its epoch, whether it is
-// poisoned or told to give up, and its first fault.
+// What one rank waits on: flags and counters that other ranks raise, its inbox, its epoch, its
+// poison word, the word by which the host makes it give up, and its first fault.
 class SignalPage {
  public:
   struct Sizes {
     std::int32_t flags = 0;
     std::int64_t inbox_bytes = 0;
-    std::int64_t least_bytes = 0;  // of the memory, for who shares whole allocations alone
+    std::int64_t least_bytes = 0;  // of the memory, for sharing whole allocations
   };
-  // All zero, and nothing in the inbox: before the first epoch. Errors: G005.
+  // All zero, with an empty inbox: the state before the first epoch. Errors: G005.
   [[nodiscard]] static Checked<SignalPage> create(const Device& device, const Sizes& sizes);
 
   [[nodiscard]] const SignalAddresses& addresses() const { return addresses_; }
@@ -52,23 +54,23 @@ class SignalPage {
   [[nodiscard]] device::WaitContext context(std::chrono::nanoseconds limit,
                                             std::uint32_t task = 0) const;
 
-  // Who waits, now or later, leaves and says for what, while kernels run; ordered in `aside`, which
-  // holds none of them.
+  // Makes every wait, now or later, end and record what it waited for, while kernels run. Enqueued
+  // in `aside`, which must contain none of these kernels.
   [[nodiscard]] Result<Ok, CudaError> give_up(const Stream& aside) const;
 
-  // Whether a wait of this rank has failed, at any time.
+  // Whether a wait of this rank has ever failed.
   [[nodiscard]] bool has_fault() const;
-  // Whether an execution of this rank has ended, or begun, after it was poisoned.
+  // Whether an execution of this rank has ended, or begun, after the rank was poisoned.
   [[nodiscard]] bool is_stopped() const;
-  // The wait of this rank that failed. Requires, like all below: no kernel that uses the page, of
-  // any rank, is under way.
+  // The failed wait of this rank. Requires, as all below: no kernel that uses the page, of any
+  // rank, is running.
   [[nodiscard]] std::optional<device::FaultRecord> fault() const;
-  // Whether waits of this rank were given up: for its own fault, or for a peer's.
+  // Whether waits of this rank were abandoned, for its own fault or a peer's.
   [[nodiscard]] Checked<bool> is_poisoned() const;
-  // As after `create`. Errors: G005.
+  // Restores the state after `create`. Errors: G005.
   [[nodiscard]] Checked<Ok> clear();
-  // As after so many epochs; what a flag grows by in each is 1 or, where given, `arrivals` of its
-  // index. Errors: G005.
+  // Sets the state after `epoch` epochs. A flag grows by 1 per epoch or, if given, by `arrivals` of
+  // its index. Errors: G005.
   [[nodiscard]] Checked<Ok> start_at(std::uint32_t epoch,
                                      std::span<const std::uint32_t> arrivals = {});
 

@@ -3,7 +3,7 @@
 namespace harpe::cuda {
 namespace {
 
-// `call` is a function of the family's header under device/, `arguments` the type of its one
+// `call` is a function of the family's header under device/, `arguments` the type of its only
 // parameter.
 KernelVariant variant_of(const std::string& family, const std::string& name,
                          const std::string& call, const std::string& arguments) {

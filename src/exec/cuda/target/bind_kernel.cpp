@@ -86,7 +86,7 @@ class LaunchBinder {
     return (*next->spec)->bind(binding);
   }
 
-  // What the next tasks do alone, side by side in one launch.
+  // The next tasks' own launches, joined in one launch.
   Checked<LaunchSpec> bind_plain(const KernelBinding& binding) {
     const auto next = std::ranges::find(alone_, false, &LaunchAlone::is_bound);
     if (next == alone_.end()) return binding.refuse("they are done without it");

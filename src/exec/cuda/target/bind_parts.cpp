@@ -12,7 +12,7 @@ bool is_all_of(const LaidRef& ref, const launch::Place& place) {
          ref.elements() == launch::count_elements(place.span);
 }
 
-// One copy of so many bytes, in whole vectors of 16.
+// One copy of `bytes`, in whole vectors of 16 bytes.
 bool is_dense_copy(const LaunchSpecs& specs, std::int64_t bytes) {
   const auto* const copy = specs.size() == 1 ? specs.front().find<CopyLaunch>() : nullptr;
   const auto is_whole = [](DeviceAddress number) { return number % 16 == 0; };

@@ -8,7 +8,7 @@ namespace harpe::cuda {
 // A kernel of a launch, bound to the places of its source.
 class PlacedBinding final : public KernelBinding {
  public:
-  // Requires: all of it outlives this.
+  // Requires: all arguments outlive this.
   PlacedBinding(const BindSource& source, const launch::Launch& launch,
                 const launch::Kernel& kernel, KernelPlaces& places, std::span<LaunchAlone> alone)
       : source_(source), launch_(launch), kernel_(kernel), places_(places), alone_(alone) {}

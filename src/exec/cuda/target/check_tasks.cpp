@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::int64_t kMaxTasks = 1'000'000;  // D17
 
-// By what GPUs cannot be made to do here.
+// Whether the task uses a transport that is not supported on GPUs here.
 bool is_out_of_reach(const Task& task) {
   if (task.kind != TaskKind::Copy && task.kind != TaskKind::Collective) return false;
   return task.via == Via::Ibgda || task.via == Via::Multimem;

@@ -5,7 +5,7 @@
 
 namespace harpe::cuda {
 
-// What a plan may not have on GPUs, whatever they are. Errors: G074, G090, G091, X010, X019.
+// Checks for what no GPU supports here. Errors: G074, G090, G091, X010, X019.
 [[nodiscard]] Checked<Ok> check_tasks(const Plan& plan);
 
 }  // namespace harpe::cuda

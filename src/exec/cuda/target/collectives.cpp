@@ -11,14 +11,14 @@ namespace {
 
 using Kind = library::NcclCall::Kind;
 
-// Arenas as far apart as offsets are looked for: nothing is read or written there.
+// Distance of the arenas in which offsets are computed: nothing is read or written there.
 constexpr std::int64_t kArena = std::int64_t{1} << 44;
 
 std::int64_t offset_of(const std::byte* data) {
   return static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(data)) % kArena;
 }
 
-// Requires: the moves are one run of bytes on both sides.
+// Requires: the moves are one contiguous run of bytes on both sides.
 Piece piece_of(const std::vector<actions::Action>& moves) {
   std::vector<Piece> pieces;
   for (const actions::Action& action : moves) {
@@ -83,7 +83,7 @@ class Binder {
     return actions::prepare_moves(setting, copy).actions;
   }
 
-  // Everyone gives the same to all, and parts come to lie in the team's order.
+  // Whether every rank sends the same part to all, and parts end up in the team's order.
   [[nodiscard]] static bool is_all_gather(const Traffic& traffic) {
     const auto& pieces = traffic.pieces;
     if (!pieces[0][0]) return false;
@@ -106,7 +106,7 @@ class Binder {
   actions::Bases bases_;
 };
 
-// Bytes that are only moved, as elements of two.
+// Bytes that only move, as elements of two bytes.
 library::Elements moved(DeviceAddress arena, std::int64_t offset, std::int64_t bytes) {
   return {.address = arena + static_cast<DeviceAddress>(offset),
           .count = bytes / 2,

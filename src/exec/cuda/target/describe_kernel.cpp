@@ -11,7 +11,7 @@ namespace {
 
 using Places = std::vector<launch::Place>;
 
-// Of a kernel that a task is on its own.
+// All places of a task's own kernels.
 std::vector<launch::Place*> places_in(std::vector<launch::Kernel>& kernels) {
   std::vector<launch::Place*> places;
   for (launch::Kernel& kernel : kernels) {
@@ -80,7 +80,7 @@ std::vector<launch::Kernel> describe_kernels(const SpecSource& source,
 
 bool move_places(std::vector<launch::Kernel>& kernels, const std::vector<LaidRef>& from,
                  const std::vector<LaidRef>& to) {
-  std::vector<std::size_t> next(from.size(), 0);  // by reference: the part that is likely next
+  std::vector<std::size_t> next(from.size(), 0);  // by reference: the part that probably comes next
   for (launch::Place* const place : places_in(kernels)) {
     const RefLayout::Part* part = nullptr;
     std::size_t ref = 0;

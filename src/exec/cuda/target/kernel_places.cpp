@@ -10,8 +10,8 @@ namespace {
 
 using Part = RefLayout::Part;
 
-// Calls `take(axis, steps)` with how many steps along each axis of a rectangle an element is from
-// the first, but for none. False where no element is `offset` from it.
+// Calls `take(axis, steps)` with the number of steps along each axis of a rectangle from the first
+// element to the element at `offset`, except 0. False if no element is at `offset`.
 template <class Take>
 bool take_steps(const Part& part, const launch::Span& span, std::int64_t offset, const Take& take) {
   for (const std::size_t axis : part.outermost) {
@@ -24,7 +24,7 @@ bool take_steps(const Part& part, const launch::Span& span, std::int64_t offset,
   return offset == 0;
 }
 
-// How far apart elements are in `to` that are `offset` apart in `from`.
+// The distance in `to` of elements that are `offset` apart in `from`.
 std::optional<std::int64_t> move_offset(const Part& from, const Part& to, const launch::Span& span,
                                         std::int64_t offset) {
   std::int64_t moved = 0;
@@ -35,11 +35,11 @@ std::optional<std::int64_t> move_offset(const Part& from, const Part& to, const 
   return moved;
 }
 
-// None where the steps of an extent are not equally far there.
+// None if the steps of an extent are not uniform there.
 std::optional<std::int64_t> move_stride(const Part& from, const Part& to, const launch::Span& span,
                                         const StridedArray::Extent& extent) {
   const auto first = move_offset(from, to, span, extent.stride);
-  // Strides of dense axes only grow outwards: steps that differ somewhere make the last differ.
+  // Strides of dense axes only grow outwards: if any steps differ, the last one differs.
   const auto last = move_offset(from, to, span, (extent.count - 1) * extent.stride);
   if (!first || !last || *last != (extent.count - 1) * *first) return std::nullopt;
   return first;

@@ -9,14 +9,14 @@
 namespace harpe::cuda {
 namespace {
 
-// Measured (plan_times.md): of all-gathers, and of sums that are rounded on their way, which pulls
-// take unrounded.
+// Measured (plan_times.md): for all-gathers, and for sums with a narrower wire type, which pulls
+// read unrounded.
 constexpr std::int64_t kLeastGathered = std::int64_t{64} << 20;
 constexpr std::int64_t kLeastRounded = std::int64_t{16} << 20;
-// What a kernel that waits inside leaves to kernels that make what it waits for.
+// SMs that a kernel which waits inside leaves to kernels that make what it waits for.
 constexpr std::int32_t kForKernels = 8;
-constexpr std::int32_t kCopyBlocks = 12;  // enough to fill the way out of a GPU
-// Measured (kernel_times.md): of more, threads that look element by element take longer than flags.
+constexpr std::int32_t kCopyBlocks = 12;  // enough for a GPU's whole outgoing bandwidth
+// Measured (kernel_times.md): with more, polling element by element is slower than flags.
 constexpr std::int64_t kMostInData = std::int64_t{3} << 19;
 
 launch::ExchangeEngine engine_of(CollectiveEngine engine) {

@@ -5,14 +5,14 @@
 
 namespace harpe::cuda {
 
-// H200s as a target of launch plans. Neither a GPU nor its libraries are needed; NCCL is taken to
-// be there.
+// H200s as a target of launch plans. Needs neither a GPU nor its libraries; NCCL is assumed to be
+// present.
 class LaunchTarget : public launch::Target {
  public:
   explicit LaunchTarget(const DescribedTarget& target);
 
   [[nodiscard]] const Facts& facts() const override { return facts_; }
-  // Errors: G074, G090, G091, X010, X015.
+  // Errors: G074, G090, G091, X010, X015, X019.
   [[nodiscard]] Checked<Ok> check(const Plan& plan) const override;
   [[nodiscard]] std::unique_ptr<launch::Offers> open(
       const Plan& plan, const Blocks& blocks, const launch::Exchanges& exchanges,

@@ -10,8 +10,8 @@
 
 namespace harpe::cuda {
 
-// A launch plan bound to made-up addresses, as the executor binds it to a GPU's. Neither a GPU nor
-// its libraries are needed.
+// A launch plan bound to made-up addresses, as the executor binds it to a GPU's. Needs neither a
+// GPU nor its libraries.
 class MadeUpBinding {
  public:
   // Requires: the launch plan was made for the plan and the target; plan, blocks and launch plan
@@ -25,7 +25,7 @@ class MadeUpBinding {
   // Errors: those of bind, check_variant and check.
   [[nodiscard]] Checked<LaunchSpecs> bind(const launch::Launch& launch);
 
-  // Where a signal is taken to lie.
+  // The made-up address of a signal.
   [[nodiscard]] static std::uint32_t* cell_of(launch::SignalId signal);
 
  private:
@@ -37,7 +37,7 @@ class MadeUpBinding {
   DescribedTarget target_;
   const launch::LaunchPlan& launches_;
   launch::Exchanges exchanges_;
-  Plan plan_;  // with the boxes that exchanges go through
+  Plan plan_;  // with the boxes of exchanges
   CollectiveChoice collectives_;
   MadeUpMemory memory_;
   NarrowStates narrow_;
@@ -46,7 +46,7 @@ class MadeUpBinding {
   std::vector<TaskAlone> alone_;  // by task
 };
 
-// Whether every launch of the launch plan binds. Errors: as above.
+// Checks that every launch of the launch plan binds. Errors: as above.
 [[nodiscard]] Checked<Ok> check_binding(const Plan& plan, const Blocks& blocks,
                                         const launch::LaunchPlan& launches,
                                         const DescribedTarget& target);

@@ -3,9 +3,9 @@
 namespace harpe::cuda {
 namespace {
 
-// The first rank's arena, and how far arenas are apart.
+// The first rank's arena, and the distance of arenas.
 constexpr std::uintptr_t kFirstArena = std::uintptr_t{1} << 44;
-constexpr std::uintptr_t kFirstImage = std::uintptr_t{1} << 62;  // of puts, aligned as in memory
+constexpr std::uintptr_t kFirstImage = std::uintptr_t{1} << 62;  // of puts; aligned as in memory
 
 actions::Bases made_up_bases(const Plan& plan) {
   actions::Bases bases;
@@ -32,7 +32,7 @@ MadeUpMemory::MadeUpMemory(const Plan& plan, const Blocks& blocks)
       bases_(made_up_bases(plan)),
       occupancy_(plan, blocks, behind(bases_, numbers_.offset)) {}
 
-// Images lie outside of all arenas, so that no operand in them is taken for a place.
+// Images lie outside all arenas, so that no operand in them counts as a place.
 std::byte* MadeUpMemory::image_of(TaskId put) const {
   return reinterpret_cast<std::byte*>(kFirstImage) + (static_cast<std::int64_t>(put.value) << 36);
 }

@@ -7,8 +7,8 @@
 
 namespace harpe::cuda {
 
-// Memory of all ranks at addresses that need not exist, as far apart as offsets can reach: what
-// tasks become is decided there as on a GPU.
+// Memory of all ranks at addresses that need not exist, as far apart as offsets can reach. Launches
+// are prepared for it as for a GPU.
 class MadeUpMemory {
  public:
   // Requires: both outlive this.

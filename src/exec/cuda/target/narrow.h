@@ -9,22 +9,22 @@
 
 namespace harpe::cuda {
 
-// Partial states of f32 that launches make at once, and that everybody who reads them rounds to the
-// type of 16 bits that they end in, are left in that type: one rounding either way, and half the
-// bytes cross. They begin where the plan has them, and take half the room.
+// Partial states of f32 that one launch makes whole, and that all of their readers round to the
+// same 16-bit type, are stored in that type: one rounding either way, and half the bytes cross.
+// They begin where the plan places them, and need half the space.
 class NarrowStates {
  public:
-  // `allocs` are a launch plan's `partials16`.
+  // `allocs`: a launch plan's `partials16`.
   [[nodiscard]] static NarrowStates of(const Plan& plan, const actions::Bases& bases,
                                        const std::vector<AllocId>& allocs);
 
-  // What reads one of them, in its type.
+  // Makes an action read such a state in its 16-bit type.
   void read(actions::Action& action) const;
-  // What makes one of them, left in its type.
+  // Makes launches store such a state in its 16-bit type.
   void leave(LaunchSpecs& launches) const;
 
  private:
-  // `dtype`: what all who read it round it to.
+  // `dtype`: the type that all readers round it to.
   struct State {
     Partial16 partial;
     DType dtype = DType::BF16;

@@ -8,12 +8,12 @@
 
 namespace harpe::cuda {
 
-// Of each put's image, its parts one after the other.
+// The size of each put's image, whose parts are contiguous.
 [[nodiscard]] std::map<TaskId, std::int64_t> put_bytes_of(const SpecSource& source);
 
-// A put's moves into staging memory, on its own rank. Requires: a network, as the next.
+// A put's moves into staging memory, on its own rank. Requires, as the next: a network.
 [[nodiscard]] std::vector<actions::Action> packing_of(const SpecSource& source, TaskId put);
-// And out of landing memory, on the rank that it goes to.
+// A put's moves out of landing memory, on the receiver.
 [[nodiscard]] std::vector<actions::Action> landing_of(const SpecSource& source, TaskId put);
 
 }  // namespace harpe::cuda

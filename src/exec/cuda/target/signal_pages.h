@@ -9,11 +9,11 @@
 
 namespace harpe::cuda {
 
-// A launch plan's signals in the pages of the ranks that wait for them: each page holds a rank's
-// signals in the order of the launch plan.
+// A launch plan's signals in the pages of the waiting ranks; each page holds its rank's signals in
+// the order of the launch plan.
 class SignalPages {
  public:
-  // Requires: the launch plan's signals live as long as this.
+  // Requires: the launch plan's signals outlive this.
   SignalPages(const launch::LaunchPlan& launches, std::int64_t ranks)
       : signals_(launches.signals), first_(static_cast<std::size_t>(ranks) + 1) {
     for (const launch::Signal& signal : signals_) ++first_[signal.rank.index() + 1];
@@ -26,11 +26,11 @@ class SignalPages {
   [[nodiscard]] std::span<const launch::Signal> page(RankId rank) const {
     return signals_.subspan(first_[rank.index()], count(rank.index()));
   }
-  // Within the page of its rank.
+  // Index in its rank's page.
   [[nodiscard]] std::int32_t index_of(launch::SignalId id) const {
     return static_cast<std::int32_t>(id.index() - first_[(*this)[id].rank.index()]);
   }
-  // On the fullest page.
+  // Number of signals on the fullest page.
   [[nodiscard]] std::int32_t most() const {
     std::size_t most = 0;
     for (std::size_t rank = 0; rank + 1 < first_.size(); ++rank) most = std::max(most, count(rank));

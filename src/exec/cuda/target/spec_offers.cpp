@@ -17,7 +17,7 @@ namespace {
 using launch::Kernel;
 using launch::Launch;
 
-// Stands for the memory of any signal, which decides nothing.
+// Stands for any signal; its address does not matter.
 constexpr std::uintptr_t kAnySignal = std::uintptr_t{1} << 61;
 SignalCells made_up_cells() {
   const auto cell = [] { return reinterpret_cast<std::uint32_t*>(kAnySignal); };
@@ -70,8 +70,8 @@ Checked<Ok> SpecOffers::prepare(TaskId id) {
   return Ok{};
 }
 
-// NCCL's part, with the steps of a sum around it. It has no places, so that what ranks do whose
-// steps are alike is the same.
+// NCCL's part, with the steps of a sum around it. It has no places, so ranks whose steps are alike
+// run the same.
 Checked<Ok> SpecOffers::add_exchange(TaskId id, const std::map<RankId, launch::SumSteps>& sums) {
   TaskAlone& alone = alone_[id.index()];
   if (!alone.kernels.empty()) return Ok{};
@@ -89,7 +89,7 @@ Checked<Ok> SpecOffers::add_exchange(TaskId id, const std::map<RankId, launch::S
   return Ok{};
 }
 
-// None where more decides than the steps' keys.
+// None if more than the steps' keys matters.
 std::optional<TaskLikeness::Key> SpecOffers::key_of(const launch::SumSteps* steps) {
   TaskLikeness::Key all;
   const auto add = [&](const Task& step) {
@@ -131,7 +131,7 @@ bool SpecOffers::counts_rows(TaskId id) {
                              [](const LaunchSpec& spec) { return spec->counts_rows(); });
 }
 
-// Only ragged tasks are batched with others, and none is like another.
+// Only ragged tasks are batched with others, and none of them is like another.
 std::vector<Kernel> SpecOffers::batched(const std::vector<TaskId>& tasks) {
   if (tasks.size() == 1) return batched_alone(tasks.front());
   LaunchSpecs specs;
@@ -145,7 +145,7 @@ std::vector<Kernel> SpecOffers::batched(const std::vector<TaskId>& tasks) {
   return describe_kernels(source_, refs, cuda::batched(std::move(specs), source_.multiprocessors));
 }
 
-// Launches of one task, joined once for all that are alike.
+// One task's launches, joined once for all tasks that are alike.
 std::vector<Kernel> SpecOffers::batched_alone(TaskId task) {
   const TaskAlone& own = alone_[task.index()];
   const TaskId prepared = own.like.valid() ? own.like : task;
@@ -184,7 +184,8 @@ std::optional<SpecOffers::KernelAlone> SpecOffers::find_alone(const Launch& laun
   return found;
 }
 
-// What tasks that are alike do alone is chosen once, and what one makes of its own kernels.
+// Variants are chosen once for tasks that are alike, both for own kernels and for kernels made from
+// them.
 std::optional<std::string> SpecOffers::choose(const Launch& launch, const Kernel& kernel) {
   if (kernel.panels.empty()) return std::nullopt;
   const std::optional<KernelAlone> alone = find_alone(launch, kernel);

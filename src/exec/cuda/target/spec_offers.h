@@ -12,11 +12,11 @@
 
 namespace harpe::cuda {
 
-// What H200s offer for one plan: tasks' own launches at made-up addresses, one of each kind, and
-// what becomes of them.
+// What H200s offer for one plan: the tasks' own launches at made-up addresses, prepared once for
+// tasks that are alike, and kernels made from them.
 class SpecOffers : public launch::Offers {
  public:
-  // Requires: all of it outlives this.
+  // Requires: all arguments outlive this.
   SpecOffers(const Plan& plan, const Blocks& blocks, const launch::Exchanges& exchanges,
              const std::vector<AllocId>& partials16, int multiprocessors);
 
@@ -30,21 +30,21 @@ class SpecOffers : public launch::Offers {
   bool bounds_epochs(const launch::Kernel& kernel) override;
 
  private:
-  // A kernel of a task alone, but for what its panels are stored in.
+  // A task's own kernel, and the types that its panels are stored in.
   struct KernelAlone {
-    TaskId task;  // of those that are alike the one that was prepared
+    TaskId task;  // the prepared one of the tasks that are alike
     std::size_t index = 0;
     std::vector<DType> stored = {};  // by panel
     std::int32_t reserved_sms = 0;
     friend auto operator<=>(const KernelAlone&, const KernelAlone&) = default;
   };
-  // A kernel that a task's own are joined to, where the task that was prepared has its operands.
+  // A kernel that joins a task's own ones, with the operands of the prepared task.
   struct MadeUp {
     launch::Kernel kernel;
     std::int32_t reserved_sms = 0;
     std::optional<std::string> variant;
   };
-  // None where the launch does more than a task, or the kernel is another.
+  // None if the launch does more than one task, or the kernel differs.
   [[nodiscard]] std::optional<KernelAlone> find_alone(const launch::Launch& launch,
                                                       const launch::Kernel& kernel);
   [[nodiscard]] std::optional<std::string> bind_and_choose(const launch::Launch& launch,
@@ -54,7 +54,7 @@ class SpecOffers : public launch::Offers {
   Checked<Ok> prepare(TaskId id);
   // `sums`: by rank, of the collective.
   Checked<Ok> add_exchange(TaskId id, const std::map<RankId, launch::SumSteps>& sums);
-  // `steps`: the rank's own; null for none.
+  // `steps`: the rank's own; null: none.
   Checked<Ok> prepare_exchange(TaskId id, const launch::SumSteps* steps);
   [[nodiscard]] std::optional<TaskLikeness::Key> key_of(const launch::SumSteps* steps);
   [[nodiscard]] std::vector<launch::Kernel> batched_alone(TaskId task);
@@ -68,10 +68,10 @@ class SpecOffers : public launch::Offers {
   std::vector<TaskAlone> alone_;                                            // by task
   std::unordered_map<TaskLikeness::Key, TaskId, launch::WordsHash> known_;  // a task of each kind
   std::unordered_map<TaskLikeness::Key, TaskId, launch::WordsHash> known_exchanges_;
-  std::map<TaskId, std::vector<launch::Kernel>> batched_;  // by the task that was prepared
+  std::map<TaskId, std::vector<launch::Kernel>> batched_;  // by the prepared task
   std::map<KernelAlone, std::optional<std::string>> chosen_;
-  std::map<TaskId, std::vector<MadeUp>> made_up_;  // by the task that was prepared
-  std::size_t next_ = 0;  // kernel of a task that is asked for next, most often
+  std::map<TaskId, std::vector<MadeUp>> made_up_;  // by the prepared task
+  std::size_t next_ = 0;                           // the kernel that is probably requested next
 };
 
 }  // namespace harpe::cuda

@@ -15,14 +15,15 @@ std::int64_t rounded(std::int64_t bytes) { return (bytes + kAlign - 1) / kAlign 
 
 bool is_counted(const Assign& move) { return move.slots.used.rows != nullptr; }
 
-// Elements of one turn of the slots.
+// Elements of one slot row.
 std::int64_t turn_of(const Assign& move) { return move.rows.count() * move.rows.length(); }
 
 std::int64_t data_bytes(const Assign& move) {
   return rounded(move.slots.capacity * turn_of(move) * size_in_bytes(move.to.dtype));
 }
 
-// The loops of the walk, the row itself last, and what an image's elements are apart in each.
+// The loops of the walk, the row itself last, and the strides of the image, `to` and `from` in
+// each.
 struct ImageWalk {
   std::vector<std::int64_t> lengths;
   std::vector<std::int64_t> dense;

@@ -7,18 +7,17 @@
 
 namespace harpe::cuda {
 
-// A move through a dense image of its rows, in the type that they end in: packed on one side,
-// landed on the other. Of rows of which only some are used the image holds their number too, and
-// room for all.
+// A move through a dense image of its rows, in their final type: packed on one side, landed on the
+// other. If only some rows are used, the image also holds their number, and has space for all.
 struct StagedMove {
   actions::Assign pack;
   actions::Assign land;
 };
 
-// Of the image; a multiple of 16.
+// Size of the image; a multiple of 16.
 [[nodiscard]] std::int64_t image_bytes(const actions::Assign& move);
 
-// `here` and `there` are where the image lies on both sides, aligned to 16 bytes.
+// `here` and `there`: the image's addresses on both sides, aligned to 16 bytes.
 [[nodiscard]] StagedMove stage(const actions::Assign& move, std::byte* here, std::byte* there);
 
 }  // namespace harpe::cuda

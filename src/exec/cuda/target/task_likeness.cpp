@@ -12,7 +12,7 @@
 namespace harpe::cuda {
 namespace {
 
-constexpr std::int64_t kAlignment = 512;  // that any kernel asks of an address, in bytes
+constexpr std::int64_t kAlignment = 512;  // the maximum alignment that a kernel needs, in bytes
 
 std::int32_t low_half(std::int64_t number) { return static_cast<std::int32_t>(number); }
 std::int32_t high_half(std::int64_t number) { return static_cast<std::int32_t>(number >> 32); }
@@ -94,11 +94,12 @@ std::optional<TaskLikeness::Key> TaskLikeness::key_of(const Task& task,
   return key;
 }
 
-// Block by block: calls of leaves may be cut at their borders. Blocks that touch are one piece.
+// Block by block, because calls of leaves may be cut at block borders. Blocks that touch are one
+// piece.
 void TaskLikeness::add_iterations(const Task& task, const NestFacts& facts, Key& key) {
   key.push_back(static_cast<std::int32_t>(task.iter.size()));
   std::vector<std::vector<std::int64_t>> along_axes(facts.axes.size());
-  std::span<const Range> before;  // the box before, which most often differs along one axis
+  std::span<const Range> before;  // the previous box, which usually differs along one axis only
   for (const Box& box : task.iter) {
     std::size_t begin = 0;
     for (std::size_t i = 0; i < facts.axes.size(); ++i) {
@@ -136,7 +137,7 @@ void TaskLikeness::add_refs(const Task& task, const std::vector<LaidRef>& refs, 
     const bool is_written = i < task.writes.size();
     const WriteMode mode = is_written ? task.writes[i].mode : WriteMode::Read;
     const auto same = std::ranges::find(refs, ref.alloc, &LaidRef::alloc) - refs.begin();
-    // In elements, from where the first that names the slot begins, which may be moved by aligned
+    // Elements from the begin of the first reference to the slot, which may move by aligned
     // distances.
     const std::int64_t at = ref.layout->begin();
     const std::int64_t first = refs[static_cast<std::size_t>(same)].layout->begin();
@@ -160,7 +161,7 @@ void TaskLikeness::add_refs(const Task& task, const std::vector<LaidRef>& refs, 
   }
 }
 
-// How long the gaps between runs are decides nothing.
+// The lengths of gaps between runs do not matter.
 void TaskLikeness::add_positions(Key& key) {
   order_.resize(pieces_.size());
   std::iota(order_.begin(), order_.end(), std::size_t{0});

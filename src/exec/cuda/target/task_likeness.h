@@ -16,34 +16,34 @@ namespace harpe::cuda {
 using launch::LaidRef;
 using launch::RefLayouts;
 
-// Which tasks of a plan become the same launches, but for where their operands are: most of a large
-// plan are like one that has been prepared already.
+// Finds tasks of a plan with the same launches except for the places of their operands: most tasks
+// of a large plan are like one that has been prepared already.
 class TaskLikeness {
  public:
   using Key = std::vector<std::int32_t>;
 
-  // `partials16`: allocations in 16 bits. Requires: all of it outlives this.
+  // `partials16`: allocations in 16 bits. Requires: all arguments outlive this.
   TaskLikeness(const Plan& plan, const Blocks& blocks, RefLayouts& layouts,
                const std::vector<AllocId>& partials16);
 
-  // Tasks with equal keys are alike: the shapes of what they name, its types, alignment, and along
-  // every axis which of it touches or overlaps and in which order it comes; under masks by
-  // position, whether queries see all of the keys, none, or how far they are ahead of them. None
-  // where more decides: routes, the order of ranks. `refs` are the task's writes, then its reads.
+  // Tasks with equal keys are alike. A key contains the shapes of the task's operands, their types
+  // and alignment, and along every axis which of them touch or overlap and in which order; under
+  // masks by position, whether queries see all keys or none, or how far they are ahead of them.
+  // None if more matters: routes, the order of ranks. `refs` are the task's writes, then its reads.
   [[nodiscard]] std::optional<Key> key_of(TaskId task, const std::vector<LaidRef>& refs);
-  // The same of a step that is no task of the plan, on the rank of its queue.
+  // The same for a step that is no task of the plan, on the rank of its queue.
   [[nodiscard]] std::optional<Key> key_of(const Task& step, const std::vector<LaidRef>& refs);
 
-  // TaskAlone::leads. Requires: a task like this one has these kernels.
+  // TaskAlone::leads. Requires: these are the kernels of a task that is like this one.
   [[nodiscard]] std::vector<std::int64_t> leads_of(const Task& task,
                                                    const std::vector<launch::Kernel>& kernels,
                                                    const std::vector<launch::Kernel>& prepared);
 
  private:
-  // What a statement's masks ask of positions.
+  // How a statement's masks depend on positions.
   struct MaskFacts {
     std::optional<ResolvedMask> by_position;
-    bool is_absolute = false;  // not only how far queries are ahead of keys decides
+    bool is_absolute = false;  // more than the distance of queries and keys matters
   };
   struct NestFacts {
     std::int32_t number = 0;
@@ -57,7 +57,7 @@ class TaskLikeness {
     int axis = 0;
     Interval along;
   };
-  // Where a piece is, among those of its axis: runs are pieces that touch or overlap.
+  // Position of a piece on its axis. A run is a union of pieces that touch or overlap.
   struct Position {
     std::size_t run = 0;
     std::int64_t offset = 0;
@@ -74,10 +74,10 @@ class TaskLikeness {
   const Blocks& blocks_;
   RefLayouts& layouts_;
   std::map<std::string, NestFacts> nests_;
-  std::map<std::string, std::int32_t> kernels_;  // that `patch` named
+  std::map<std::string, std::int32_t> kernels_;  // named by `patch`
   std::vector<bool> is_half_;                    // by allocation
   std::vector<bool> is_ragged_;                  // by buffer
-  // Of the task that is looked at:
+  // Of the current task:
   std::vector<Piece> pieces_;
   std::vector<std::size_t> order_;  // of pieces, by axis and position
   std::vector<Position> positions_;

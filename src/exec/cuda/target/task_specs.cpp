@@ -11,11 +11,11 @@
 namespace harpe::cuda {
 namespace {
 
-// A fold holds whole regions: a launch costs more than a pass over memory.
+// Enough to fold whole regions: a launch costs more than a pass over memory.
 constexpr std::int64_t kScratchElements = std::int64_t{1} << 30;
 
-// Of a collective that only moves: each member begins with its successor's part, so that all ports
-// are busy and none is asked by all at once.
+// For a collective that only moves data: each member starts with its successor's part, so that all
+// ports are busy and no port serves all members at once.
 void begin_behind_own(std::vector<actions::Action>& moves, const SpecSource& source, RankId rank) {
   const auto ranks = static_cast<std::int64_t>(source.bases.arenas.size());
   const auto find_distance = [&](const actions::Action& action) {
@@ -28,7 +28,7 @@ void begin_behind_own(std::vector<actions::Action>& moves, const SpecSource& sou
     }
     return (giver - rank.value + ranks) % ranks;
   };
-  std::vector<std::pair<std::int64_t, std::size_t>> order;  // of distances and moves
+  std::vector<std::pair<std::int64_t, std::size_t>> order;  // distances, and indices of moves
   for (const actions::Action& move : moves) order.emplace_back(find_distance(move), order.size());
   std::ranges::sort(order);
   std::vector<actions::Action> sorted;
@@ -37,7 +37,7 @@ void begin_behind_own(std::vector<actions::Action>& moves, const SpecSource& sou
   moves = std::move(sorted);
 }
 
-// Appends what actions become.
+// Appends the launches of actions.
 Checked<Ok> add_all(const SpecSource& source, const LaunchChoice& choice,
                     std::vector<actions::Action> actions, TaskSpecs& specs) {
   for (actions::Action& action : actions) {
@@ -49,8 +49,9 @@ Checked<Ok> add_all(const SpecSource& source, const LaunchChoice& choice,
   return Ok{};
 }
 
-// Whether a copy engine is to take it. None reads another GPU's memory: it can stand in that GPU's
-// queue, behind what waits for it (decision 0027). Within a GPU a kernel begins sooner.
+// Whether a copy engine makes the task. Copy engines do not read another GPU's memory: such a copy
+// can stand in that GPU's queue, behind work that waits for it (decision 0027). Within a GPU a
+// kernel starts sooner.
 bool is_for_engine(const Plan& plan, const Task& task) {
   if (task.kind != TaskKind::Copy) return false;
   if (task.via == Via::Proxy) return true;
@@ -71,7 +72,7 @@ LaunchChoice choice_of(const SpecSource& source, const Task& task) {
           .multiprocessors = source.multiprocessors};
 }
 
-// Scratch memory of one task, piece behind piece.
+// Scratch memory of one task, contiguous pieces.
 class TaskScratch {
  public:
   explicit TaskScratch(std::byte* base) : base_(base) {}
@@ -89,7 +90,7 @@ class TaskScratch {
   std::int64_t bytes_ = 0;
 };
 
-// Appends what a task that runs on the rank becomes there.
+// Appends a task's launches on the rank.
 Checked<Ok> add_specs(const SpecSource& source, const Task& task, RankId rank, TaskScratch& space,
                       TaskSpecs& specs) {
   const actions::Scratch scratch{
@@ -102,7 +103,7 @@ Checked<Ok> add_specs(const SpecSource& source, const Task& task, RankId rank, T
   return add_all(source, choice_of(source, task), std::move(work.actions), specs);
 }
 
-// The rank's part of a collective that NCCL does.
+// The rank's part of a collective that NCCL runs.
 Checked<TaskSpecs> specs_of(const SpecSource& source, const Traffic& traffic, RankId rank,
                             TaskScratch& scratch) {
   const Team& team = source.collectives.teams[traffic.team];

@@ -10,21 +10,21 @@
 
 namespace harpe::cuda {
 
-// What a task becomes on its own.
+// A task's own launches.
 struct TaskSpecs {
   std::vector<actions::Action> actions;
   LaunchSpecs launches;
   std::int64_t scratch = 0;  // bytes that these use besides the plan's memory
 };
 
-// Where the numbers of Occupancy lie in a rank's arena: behind the data.
+// The place of Occupancy's numbers in a rank's arena: behind the data.
 struct Numbers {
   std::int64_t offset = 0;
   std::int64_t bytes = 0;
 };
 [[nodiscard]] Numbers numbers_of(const Plan& plan, const Blocks& blocks);
 
-// What becoming launches takes of a plan and of memory, which need not exist: a plan is prepared
+// What preparing launches needs of a plan and of memory, which need not exist: a plan is prepared
 // for a GPU's memory to run it, and for arenas at made-up addresses to describe it.
 struct SpecSource {
   const Plan& plan;
@@ -36,7 +36,7 @@ struct SpecSource {
   const NarrowStates& narrow;
   const CollectiveChoice& collectives;
   int multiprocessors = 132;
-  // Where a put's image lies, on its own rank and on the one that it goes to.
+  // The address of a put's image, on its own rank and on the receiver.
   std::function<std::byte*(TaskId put)> staging;
   std::function<std::byte*(TaskId put)> landing;
   std::function<const library::NcclRank*(std::size_t team, RankId rank)> communicator;
@@ -51,17 +51,17 @@ struct SpecSource {
   }
 };
 
-// The address of scratch memory before it is allocated: above every address that a GPU has.
+// The address of scratch memory before it is allocated: above all GPU addresses.
 inline std::byte* const kNowhere = reinterpret_cast<std::byte*>(std::uintptr_t{1} << 60);
 
-// What a task becomes on its rank's GPU, with scratch memory from `scratch` on; a put its packing.
-// Errors: those of preparing tasks, and of plan_launches.
+// A task's launches on its rank's GPU, with scratch memory from `scratch` on; for a put, its
+// packing. Errors: those of preparing tasks, and of plan_launches.
 [[nodiscard]] Checked<TaskSpecs> specs_of(const SpecSource& source, TaskId task,
                                           std::byte* scratch);
-// The same of a step of a sum that NCCL brings the parts of, by the rank.
+// The same for a step of a sum whose parts NCCL moves, on `rank`.
 [[nodiscard]] Checked<TaskSpecs> specs_of(const SpecSource& source, const Task& step, RankId rank,
                                           std::byte* scratch);
-// What a put becomes on the rank that it goes to. Errors: as above.
+// A put's launches on its receiver. Errors: as above.
 [[nodiscard]] Checked<TaskSpecs> landing_specs_of(const SpecSource& source, TaskId put);
 
 }  // namespace harpe::cuda

@@ -4,10 +4,10 @@
 #include "exec/cuda/device/wait_args.h"
 #include "exec/cuda/signals/device/clock_args.h"
 
-// Times for traces, by kernels of one warp.
+// Timestamps for traces, by kernels of one warp.
 namespace harpe::device {
 
-// When what the stream held before was done, and what follows has not begun.
+// The time when the stream's earlier work is done and later work has not begun.
 HP_DEVICE void stamp(const StampArgs& args) {
   if (threadIdx.x == 0) *args.at = global_timer();
 }

@@ -8,20 +8,20 @@ struct StampArgs {
   std::uint64_t* at;
 };
 
-// How host and GPU ask each other for the time, in pinned host memory. The host raises `asked`; the
-// GPU answers each by its clock and raises `answered` to the same, last by one more once it has
-// written `step_ns`.
+// The pinned host memory through which the host queries the GPU's clock. The host increments
+// `asked`; for each query the GPU stores its time and sets `answered` to the same number, and
+// finally to one more once it has written `step_ns`.
 struct ClockPage {
   std::uint32_t asked;
   std::uint32_t answered;
   std::uint64_t gpu_ns;
-  std::uint64_t step_ns;  // the smallest by which the clock was seen to advance
+  std::uint64_t step_ns;  // smallest observed increment of the clock
 };
 
 struct AnswerClockArgs {
   ClockPage* page;
   std::uint32_t rounds;
-  std::uint64_t limit_ns;  // of all of them: after it the GPU answers no more
+  std::uint64_t limit_ns;  // of all rounds together: afterwards the GPU stops answering
 };
 
 }  // namespace harpe::device

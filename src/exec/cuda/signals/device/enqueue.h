@@ -3,25 +3,25 @@
 #include "exec/cuda/device/types.h"
 #include "transport/descriptor_layout.h"
 
-// How a kernel writes descriptors into a ring that a proxy reads (transport/ring.h): without locks,
-// word 0 last. Tests run the same on the host, in memory of its own.
+// How a kernel writes descriptors into a ring that a proxy reads (transport/ring.h): lock-free,
+// word 0 last. Tests run the same code on the host, in host memory.
 namespace harpe::device {
 
-// One ring as its writers, the threads of one GPU, see it.
+// One ring from the view of its writers, the threads of one GPU.
 struct RingView {
-  transport::RingSlot* slots;  // in pinned memory of the host, like the next
+  transport::RingSlot* slots;  // in pinned host memory, like the next
   const std::uint64_t* taken;  // by the proxy
-  std::uint64_t* head;         // slots that writers took; in the GPU's memory, like the next
-  std::uint64_t* known;        // `taken` as a writer saw it, so that not all go to the host for it
+  std::uint64_t* head;         // number of slots that writers took; in GPU memory, like the next
+  std::uint64_t* known;        // `taken` as a writer last read it: saves reads of host memory
   std::uint64_t capacity;      // a power of two
 };
 
-// `Memory` has the operations that are named here, and `keep_waiting`, which says for how long.
-// False where there was no room in time: the slot stays taken and empty, so nobody reads further.
+// `Memory` provides the operations used here, and `keep_waiting`, which limits the wait. False if
+// there was no space in time: the slot stays taken and empty, so the proxy reads no further.
 template <class Memory>
 HP_DEVICE bool await_room(const RingView& ring, std::uint64_t ticket, Memory& memory) {
   const auto has_room = [&](std::uint64_t taken) {
-    // Signed: others may have seen more taken than this ticket.
+    // Signed, because other writers may have seen more taken than this ticket.
     return static_cast<std::int64_t>(ticket - taken) < static_cast<std::int64_t>(ring.capacity);
   };
   if (has_room(memory.load_known(ring.known))) return true;
@@ -35,8 +35,8 @@ HP_DEVICE bool await_room(const RingView& ring, std::uint64_t ticket, Memory& me
   }
 }
 
-// Publishes the descriptor, and all that this thread wrote or acquired before, to who reads the
-// ring. Word 0 comes without a phase.
+// Publishes (release) the descriptor, and all that this thread wrote or acquired before, to the
+// reader of the ring. Word 0 is passed without its phase bit.
 template <class Memory>
 HP_DEVICE bool enqueue(const RingView& ring, const std::uint64_t* words, Memory& memory) {
   const std::uint64_t ticket = memory.take(ring.head);

@@ -3,11 +3,11 @@
 #include "exec/cuda/device/wait.cuh"
 #include "exec/cuda/signals/device/post_args.h"
 
-// Descriptors from kernels: what was done before them in the stream, or was acquired by the thread,
-// is done for who reads them and for whom they are about.
+// Posting of descriptors by kernels: what earlier work of the stream did, or the thread acquired,
+// is visible to the proxy that reads them and to the rank that they are for.
 namespace harpe::device {
 
-// One thread's access to a ring: slots and their count in the host's memory, the rest on this GPU.
+// One thread's access to a ring: slots and their count in host memory, the rest on this GPU.
 class RingAccess {
  public:
   HP_DEVICE RingAccess(const WaitContext& context, std::uint32_t name)
@@ -29,7 +29,7 @@ class RingAccess {
     store_release_system(word, value);
   }
 
-  // As a wait for a signal: bounded, and over once the rank is poisoned or told to give up.
+  // As a wait for a signal: bounded, and ended by poison or when the host makes the rank give up.
   HP_DEVICE bool keep_waiting(std::uint64_t ticket, std::uint64_t taken) {
     const std::uint64_t now = global_timer();
     if (start_ == 0) start_ = now;
@@ -52,7 +52,7 @@ class RingAccess {
   std::uint64_t start_ = 0;
 };
 
-// False where there was no room for it in time.
+// False if there was no space in time.
 HP_DEVICE bool post_one(const WaitContext& context, const Post& post) {
   std::uint64_t words[transport::kDescriptorWords] = {};
   for (int at = 0; at <= transport::kBytesWord; ++at) words[at] = post.words[at];
@@ -61,7 +61,7 @@ HP_DEVICE bool post_one(const WaitContext& context, const Post& post) {
   return enqueue(post.ring, words, access);
 }
 
-// A poisoned rank posts nothing: who waits for it finds out by itself.
+// A poisoned rank posts nothing: the waiting ranks' own limits end their waits.
 HP_DEVICE void post_all(const PostArgs& args) {
   const int lane = static_cast<int>(threadIdx.x);
   if (lane >= args.count || load_relaxed_system(args.context.poison) != 0) return;

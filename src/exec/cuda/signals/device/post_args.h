@@ -5,11 +5,11 @@
 
 namespace harpe::device {
 
-// A descriptor but for its value, which is the epoch it is posted in, and the ring it goes to.
+// A descriptor and its ring. The descriptor lacks its value: the epoch in which it is posted.
 struct Post {
   RingView ring;
   std::uint64_t words[transport::kBytesWord + 1];  // the others are 0
-  std::uint32_t name;                              // of a wait for room: FlagWait::name
+  std::uint32_t name;                              // of a wait for space: FlagWait::name
 };
 
 // One lane of a warp posts each.

@@ -3,12 +3,12 @@
 #include "exec/cuda/device/wait.cuh"
 #include "exec/cuda/signals/device/signal_args.h"
 
-// Signals between ranks from kernels of one warp that stand between others in a stream: what was
-// done before them in the stream is done, and what follows sees what they acquired.
+// Signals between ranks by kernels of one warp between other kernels of a stream: earlier work of
+// the stream is done, and later work sees what they acquired.
 namespace harpe::device {
 
-// Requires: a fence of the system stands before, with which this releases what the thread did, and
-// what it saw done, to who acquires the signal.
+// Requires: a preceding fence at system scope, which releases what the thread did, and what it saw
+// done, to a thread that acquires the signal.
 HP_DEVICE void set_signal(const RaiseTarget& target, std::uint32_t epoch) {
   if (target.added != 0) {
     add_relaxed_system(target.word, target.added);
@@ -17,25 +17,25 @@ HP_DEVICE void set_signal(const RaiseTarget& target, std::uint32_t epoch) {
   }
 }
 
-// After stores of this thread's block were completed: counts them, and with the last of so many
-// raises the signal, after all blocks' stores. `done` is zero before and after.
+// Called after stores of this thread's block have completed: counts them, and the last of
+// `arrivals` calls raises the signal, behind all blocks' stores. `done` is zero before and after.
 HP_DEVICE void count_stored(std::uint32_t* done, std::uint32_t arrivals, const RaiseTarget& target,
                             const WaitContext& context) {
   fence_system();
-  // Between fences, this one and the next, counting need not order.
+  // The fences before and after it order the data, so the count is relaxed.
   if (add_relaxed_gpu(done, 1) + 1 != arrivals) return;
   *done = 0;
   fence_system();
   set_signal(target, current_epoch(context));
 }
 
-// Who waits for the signal need not any more.
+// Poisons the rank that waits for the signal, so that its waits end.
 HP_DEVICE void poison_peer(const RaiseTarget& target) {
   compare_exchange_system(target.peer_poison, 0, kPoisonedByPeer);
 }
 
-// All that this thread saw done is visible to who acquires a signal of these. A poisoned rank
-// raises nothing: it poisons those that wait for it.
+// Releases what this thread saw done to threads that acquire one of these signals. A poisoned rank
+// raises no signal: it poisons the ranks that wait.
 HP_DEVICE void raise_signals(const RaiseArgs& args) {
   const int lane = static_cast<int>(threadIdx.x);
   if (lane >= args.count) return;
@@ -47,9 +47,9 @@ HP_DEVICE void raise_signals(const RaiseArgs& args) {
   }
 }
 
-// By a whole warp: waits until the rank may store; false where a wait failed. Threads that the warp
-// tells of it then see what other ranks released. With `raises` the warp first raises the signals
-// which say that the rank has begun, if its block is the first.
+// Called by a whole warp: waits until the rank may store; false if a wait failed. Threads that the
+// warp then notifies see what other ranks released. With `raises`, the warp of the first block
+// first raises the signals of the Entry.
 HP_DEVICE bool begin_bounds(const WaitContext& context, const Bounds& bounds, bool raises = true) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   if (raises && blockIdx.x == 0 && lane < bounds.begin_count) {
@@ -67,7 +67,7 @@ HP_DEVICE bool begin_bounds(const WaitContext& context, const Bounds& bounds, bo
   return __all_sync(0xffffffff, is_there);
 }
 
-// By one thread, which then sees what other ranks released; false where a wait failed.
+// Called by one thread, which then sees what other ranks released; false if a wait failed.
 HP_DEVICE bool await_exit(const WaitContext& context, const Bounds& bounds, std::uint32_t epoch) {
   WaitContext of_exit = context;
   of_exit.task = bounds.exit_task;
@@ -80,7 +80,8 @@ HP_DEVICE bool await_exit(const WaitContext& context, const Bounds& bounds, std:
 }
 
 // Each of `arrivals` threads calls this once its share of the kernel is done. The last one ends the
-// execution. If the rank is poisoned, that thread tells the host and the ranks that wait for it.
+// execution. If the rank is poisoned, that thread tells the host and poisons the ranks that wait
+// for it.
 HP_DEVICE void end_bounds(const WaitContext& context, const Bounds& bounds) {
   if (bounds.begins_only != 0) return;
   const std::uint32_t epoch = load_relaxed_system(bounds.epoch) + 1;
@@ -101,8 +102,8 @@ HP_DEVICE void end_bounds(const WaitContext& context, const Bounds& bounds) {
   }
 }
 
-// Ends once all waits are reached, one took longer than the limit, the rank is poisoned or told to
-// give up; lanes agree on which after every look.
+// Returns once all waits are reached, one has exceeded the limit, the rank is poisoned, or the host
+// makes it give up; after every poll all lanes agree.
 HP_DEVICE void await_signals(const AwaitArgs& args) {
   constexpr std::uint32_t kWarp = 0xffffffff;
   constexpr std::uint64_t kEagerNs = 1000;
@@ -128,15 +129,16 @@ HP_DEVICE void await_signals(const AwaitArgs& args) {
   fence_proxy_async();
 }
 
-// The kernel that raises alone. The next one may begin at once: it waits for this one's end.
+// The kernel that only raises. It lets the next kernel start at once, which waits for this one's
+// end.
 HP_DEVICE void raise_behind(const RaiseArgs& args) {
   await_kernel_before();
   let_next_kernel_begin();
   raise_signals(args);
 }
 
-// What any lane acquired is released with every signal raised. The host learns here that the rank
-// was poisoned, by a peer too. The next kernel may begin once nothing is awaited any more.
+// Releases what any lane acquired with every signal raised. Tells the host if the rank was
+// poisoned, by a peer too. The next kernel may start once all waits are over.
 HP_DEVICE void turn(const TurnArgs& args) {
   await_kernel_before();
   if (args.await.count > 0) await_signals(args.await);
@@ -151,12 +153,12 @@ HP_DEVICE void turn(const TurnArgs& args) {
   raise_signals(args.raise);
 }
 
-// Tests: writes where no memory is, as a kernel with a wrong address would.
+// Tests: writes to unmapped memory, as a kernel with a wrong address would.
 HP_DEVICE void stray(const StrayArgs& args) {
   if (threadIdx.x == 0) *reinterpret_cast<volatile std::uint32_t*>(args.address) = 1;
 }
 
-// Rests up to `most_ns`: most often hardly at all, now and then long.
+// Pauses for up to `most_ns`: usually very short, sometimes long.
 HP_DEVICE void linger(const LingerArgs& args) {
   if (threadIdx.x != 0) return;
   std::uint32_t bits = load_relaxed_system(args.epoch) * 0x9e3779b9U ^ args.seed * 0x85ebca6bU;
