@@ -73,7 +73,7 @@ std::string print_best(const BenchEntry* entry) {
   return entry == nullptr ? kNone : print_us_or_dash(entry->median_us) + " " + print_name(*entry);
 }
 
-// "1.08 (1.06 to 1.10), faster": of rounds, with what they can tell.
+// "1.08 (1.06 to 1.10), faster": the median over rounds, its interval and the verdict.
 std::string print_speedup(const std::optional<PairedSpeedup>& paired) {
   if (!paired) return kNone;
   std::string text = print_ratio(paired->median);
@@ -112,7 +112,7 @@ std::string print_troubles(const BenchRequest& request, const BenchReport& repor
   for (const BenchRow& row : report.rows) {
     std::string of_row;
     for (const BenchLack& lack : row.not_here) {
-      if (request.schedules.empty()) break;  // all that apply were asked for
+      if (request.schedules.empty()) break;  // all that apply were requested
       of_row += "    " + lack.name + ": " + std::string(info(lack.why.code).name) + " " +
                 print_message(lack.why) + "\n";
     }
@@ -125,7 +125,7 @@ std::string print_troubles(const BenchRequest& request, const BenchReport& repor
   return text.empty() ? text : "\nwithout a time that counts\n" + text;
 }
 
-// Of the schedules that count, where memory is not what their plans say.
+// The schedules that count, if their memory differs from their plans.
 std::string print_memory_of(const BenchReport& report) {
   std::string text;
   for (const BenchRow& row : report.rows) {
@@ -140,8 +140,8 @@ std::string print_memory_of(const BenchReport& report) {
   return text.empty() ? text : "\nmemory more than a tenth off\n" + text;
 }
 
-// Of the two fastest, beside the figures that decide: with caches left as they are, and of several
-// executions in one graph.
+// The two fastest entries' further times, which do not affect the result: with warm caches, and for
+// several executions in one graph.
 std::string print_other_times(const BenchReport& report) {
   std::vector<std::vector<std::string>> lines = {
       {"case", "copies", "Harpe in a graph", "library in a graph", "Harpe warm", "library warm"}};
@@ -279,7 +279,7 @@ Json to_json(const CommandLine& line, const BenchRequest& request, const BenchRe
   return json;
 }
 
-// The cases alone, for a host of 8 where nothing else is said: no library or GPU is needed.
+// Lists the cases, for a host of 8 GPUs by default; needs no library or GPU.
 Checked<int> list_cases(const CommandLine& line, const BenchRequest& request) {
   HP_TRY(const std::vector<BenchCase> found, cases_of(request, request.ranks.value_or(8)));
   std::string text;
@@ -303,7 +303,7 @@ Checked<int> run_bench(const CommandLine& line, Session& session) {
   HP_REQUIRE_OK(check_places(line));
   HP_TRY(const BenchRequest request, bench_request_of(line));
   if (line.has("list")) return list_cases(line, request);
-  // A run that is cut short leaves the cases that were done.
+  // A run that is interrupted leaves the completed cases.
   const std::string path = line.value("json").value_or("-");
   bool is_kept = false;
   const auto keep = [&](const BenchReport& report) {

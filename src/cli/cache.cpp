@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int64_t kMostDays = 36500;
 
-// What each action takes besides `--dir`.
+// The operands of each action besides `--dir`.
 struct Action {
   std::string_view name;
   bool takes_file = false;
@@ -77,14 +77,14 @@ std::string print_sizes(const CacheKey& key) {
   return out;
 }
 
-// One that was measured says more than the best predicted.
+// A measured schedule comes before the best predicted one.
 const CachedSchedule& best_of(const CacheEntry& entry) {
   const auto measured = std::ranges::find_if(
       entry.schedules, [](const CachedSchedule& one) { return one.measured.has_value(); });
   return measured == entry.schedules.end() ? entry.schedules.front() : *measured;
 }
 
-// What libraries took beside it.
+// The library time that was measured beside it.
 Json baseline_to_json(const CachedSchedule& schedule) {
   if (!schedule.measured || !schedule.measured->baseline) return {};
   const CachedBaseline& baseline = *schedule.measured->baseline;

@@ -108,7 +108,7 @@ Diag unknown_flag(std::string_view verb, const std::string& word) {
                    {{"verb", verb}, {"flag", flag}, {"hint", suggestion(flag, known)}});
 }
 
-// Checks how often a flag is there and whether its values are.
+// Checks how often a flag occurs, and whether its values are allowed.
 Checked<Ok> check_flag(const Flag& flag, const std::vector<std::string>& values) {
   const std::string shown = "--" + std::string(flag.name);
   if (values.size() > 1 && !flag.repeats) {
@@ -126,7 +126,7 @@ Checked<Ok> check_flag(const Flag& flag, const std::vector<std::string>& values)
   return Ok{};
 }
 
-// With the list of passes where the text asks for it, four to a line.
+// Expands `{passes}` to the list of passes, four to a line.
 std::string help_of(const Flag& flag) {
   constexpr std::string_view kPasses = "{passes}";
   constexpr std::size_t kToALine = 4;
@@ -140,8 +140,8 @@ std::string help_of(const Flag& flag) {
   return help.replace(at, kPasses.size(), list);
 }
 
-// All options take none or one value and any number of times, so that what is wrong with them is
-// found by check_flag and told in our words; no parse error of the library's is left.
+// Every option takes no value or one, and may be repeated, so that check_flag finds all errors and
+// reports them as diagnostics; the library reports no parse error.
 void declare(CLI::App& app, std::uint32_t verb) {
   app.set_help_flag("");
   app.allow_extras();
@@ -177,7 +177,7 @@ Checked<CommandLine> parse_verb(const Verb& verb, std::vector<std::string> rest)
   CommandLine line;
   line.verb = verb.name;
   app.add_option("words", line.words)->group("");
-  std::ranges::reverse(rest);  // as the library wants a vector
+  std::ranges::reverse(rest);  // the library expects this order
   app.parse(std::move(rest));
   for (const std::string& word : app.remaining()) {
     if (word != "--") return unknown_flag(verb.name, word);
@@ -204,7 +204,7 @@ bool asks_for_help(std::string_view word) {
   return word == "help" || word == "--help" || word == "-h";
 }
 
-// `help` and what follows it: of harpe, or of a verb, which may have operands and flags.
+// `help` and what follows it: the help of harpe or of a verb, which may be followed by operands.
 Checked<CommandLine> parse_help(std::vector<std::string> rest) {
   if (rest.empty() || asks_for_help(rest.front())) {
     CommandLine line;

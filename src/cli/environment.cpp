@@ -8,14 +8,14 @@
 namespace harpe::cli {
 namespace {
 
-// A relative path there is no path (XDG base directory specification), nor is an empty one.
+// Relative and empty paths are ignored (XDG base directory specification).
 std::string folder_in(const char* variable) {
   const char* const value = std::getenv(variable);
   return value != nullptr && value[0] == '/' ? value : "";
 }
 
-// Folders of Python packages: of the environment that is active, and of those that PATH names.
-// Wheels of NVIDIA keep their libraries there.
+// Folders of Python packages: of the active environment, and of those in PATH. NVIDIA's wheels keep
+// their libraries there.
 std::vector<std::string> python_folders() {
   namespace fs = std::filesystem;
   std::vector<fs::path> roots;
@@ -43,7 +43,7 @@ std::vector<std::string> python_folders() {
 }  // namespace
 
 void prepare_environment() {
-  // OpenBLAS starts threads as it is opened; it is called from ours, with one each.
+  // OpenBLAS starts threads when it is opened; Harpe calls it from its own threads, with one each.
   constexpr int kReplace = 1;
   ::setenv("OPENBLAS_NUM_THREADS", "1", kReplace);
   constexpr int kKeep = 0;

@@ -27,7 +27,7 @@ std::string_view print_verdict(Verdict verdict) {
 constexpr std::size_t kLongestFile = 24;  // lines of a file that an example shows
 constexpr std::size_t kWidth = 96;
 
-// Lines moved in by four; what is beyond `most` lines is only counted.
+// Indents lines by four; lines beyond `most` are only counted.
 std::string indent(std::string_view text, std::size_t most = std::string::npos) {
   std::string out;
   std::istringstream lines{std::string(text)};
@@ -39,7 +39,7 @@ std::string indent(std::string_view text, std::size_t most = std::string::npos) 
   return out;
 }
 
-// Broken into lines of at most kWidth, each moved in by two.
+// Broken into lines of at most kWidth, each indented by two.
 std::string wrap(std::string_view text) {
   std::string out;
   std::string line = " ";
@@ -54,7 +54,7 @@ std::string wrap(std::string_view text) {
   return out + line + "\n";
 }
 
-// One `.comm` file of the golden tests, as far as an example needs it (tests/golden/case.h).
+// A section of one `.comm` file of the golden tests (tests/golden/case.h).
 struct Section {
   std::string title;  // "file NAME", "npy NAME …", "run", "stderr", …
   std::string body;
@@ -92,8 +92,7 @@ std::string print_files(const std::vector<Section>& sections, const std::string&
   return out;
 }
 
-// A refusal with this code that the golden tests hold, every word of it: the files it needs, its
-// command and what that says.
+// A refusal with this code from the golden tests, complete: its files, command and output.
 std::optional<std::string> find_example(std::string_view code) {
   const std::string mark = "error[" + std::string(code) + "]";
   for (const std::string_view text : example_text::all) {

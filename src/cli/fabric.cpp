@@ -57,7 +57,7 @@ Checked<std::int64_t> parse_single(std::string_view flag, const std::string& tex
   return bad_value(flag, text, "one number");
 }
 
-// Of a list of values with names: those that are named, in the list's order.
+// The values whose names `text` lists, in the order of `known`.
 template <class Item>
 Checked<std::vector<const Item*>> parse_names(std::string_view flag, const std::string& text,
                                               std::span<const Item> known) {

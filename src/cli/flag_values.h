@@ -12,13 +12,13 @@
 
 namespace harpe::cli {
 
-// What flags of several verbs say, made into values. Errors: U109.
+// Parses values of flags that several verbs share. Errors: U109.
 
 // `text` as an integer of [low, high].
 [[nodiscard]] Checked<std::int64_t> parse_count(std::string_view flag, std::string_view text,
                                                 std::int64_t low, std::int64_t high);
 
-// "NAME=FILE", both not empty. Errors: also U116 a name twice.
+// "NAME=FILE", both non-empty. Errors: also U116 a name twice.
 [[nodiscard]] Checked<std::vector<NamedFile>> parse_named_files(std::string_view flag,
                                                                 std::span<const std::string> words);
 

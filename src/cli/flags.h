@@ -6,7 +6,7 @@
 
 namespace harpe::cli {
 
-// Verbs as bits: which flags belong to which.
+// Verbs as bits, which state the verbs of each flag.
 enum VerbBit : std::uint32_t {
   kOps = 1U << 0U,
   kShow = 1U << 1U,
@@ -31,11 +31,11 @@ enum VerbBit : std::uint32_t {
 struct Flag {
   std::string_view name;   // long name, without dashes
   std::string_view brief;  // "-o" or ""
-  std::string_view value;  // what its value looks like; "" for a switch
+  std::string_view value;  // the form of its value; "" for a switch
   std::string_view help;   // {passes} is the list of the passes that make launch plans
   std::uint32_t verbs;
   bool repeats = false;
-  bool writes = false;  // its value names a file that the command makes, or `-`
+  bool writes = false;  // its value names a file that the command writes, or `-`
 };
 
 inline constexpr std::array kFlags = {
@@ -240,7 +240,7 @@ inline constexpr std::array kFlags = {
              kFabric},
 };
 
-// Options of questions that programs call otherwise than the command line does.
+// Options whose names on the command line differ from those in programs.
 struct OptionFlag {
   std::string_view option;
   std::string_view flag;

@@ -14,7 +14,7 @@
 namespace harpe::cli {
 namespace {
 
-// Dynamic and, where it is known, static shared memory of a block.
+// Dynamic and, if known, static shared memory of a thread block.
 std::int64_t shared_bytes_of(const KernelRow& row) {
   return row.variant.shared_bytes + (row.report ? row.report->resources.shared_bytes : 0);
 }
@@ -74,7 +74,7 @@ Json to_json(const KernelRow& row) {
   return json;
 }
 
-// What is wrong, on standard error; how many kernels it is wrong with.
+// Prints the findings to standard error; returns the number of kernels with findings.
 std::size_t show_findings(const KernelListing& listing) {
   std::size_t refused = 0;
   for (const KernelRow& row : listing.rows) {

@@ -12,12 +12,12 @@ namespace harpe::cli {
 namespace {
 
 constexpr std::int64_t kMostLaunched = 1024;
-constexpr std::int64_t kUsualWait = 10'000;  // milliseconds, of RunRequest
-// After the last wait has expired: with the time between being told to end and being killed, no
-// process outlives its waits by more than 2 s.
+constexpr std::int64_t kUsualWait = 10'000;  // milliseconds; the default of RunRequest
+// Time after the last wait has expired. With the time between SIGTERM and SIGKILL, no process
+// outlives its waits by more than 2 s.
 constexpr std::chrono::milliseconds kToReport{1'500};
 
-// The command line again, without what says how often.
+// The command line without the flags that start processes.
 std::vector<std::string> arguments_of(const CommandLine& line) {
   std::vector<std::string> arguments = {line.verb};
   arguments.insert(arguments.end(), line.words.begin(), line.words.end());
@@ -35,8 +35,8 @@ std::string tell(const ProcessEnd& end) {
          ::strsignal(*end.signal) + ")";
 }
 
-// Of the first that ended badly: by a fault where there is one, as what others say may follow from
-// it.
+// The exit status of the first process that failed. A fault comes first, because failures of other
+// processes may follow from it.
 int status_of(const std::vector<ProcessEnd>& ends) {
   const auto is_fault = [](const ProcessEnd& end) { return end.signal || end.status == kFault; };
   if (std::ranges::any_of(ends, is_fault)) return kFault;
@@ -63,7 +63,7 @@ Checked<int> launch_ranks(const CommandLine& line, const std::string& ranks) {
   request.ranks = static_cast<int>(count);
   request.grace = std::chrono::milliseconds(wait) + kToReport;
   HP_TRY(const std::vector<ProcessEnd> ends, start_processes(request));
-  bool is_told = false;  // who was killed first; the others then end because of it
+  bool is_told = false;  // only the first killed process is reported; others end because of it
   for (const ProcessEnd& end : ends) {
     if (!end.was_stopped && (!end.signal || is_told)) continue;
     is_told = true;

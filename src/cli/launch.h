@@ -7,8 +7,8 @@
 
 namespace harpe::cli {
 
-// Runs the command in so many processes, and tells how they ended where they do
-// not tell themselves. Errors: U109, X018.
+// Runs the command in that many processes, and reports how they ended if they do not report it
+// themselves. Errors: U109, X018.
 [[nodiscard]] Checked<int> launch_ranks(const CommandLine& line, const std::string& ranks);
 
 }  // namespace harpe::cli

@@ -5,9 +5,9 @@
 
 namespace harpe::cli {
 
-// Where libraries are predicted to be faster, a row with both times that says what to do.
+// Adds a row with both times and a remedy if libraries are predicted to be faster.
 void add_libraries(const std::optional<LibraryPrice>& price, Rows& rows);
-// The prediction; null where there is none.
+// The prediction; null if there is none.
 [[nodiscard]] Json price_to_json(const std::optional<LibraryPrice>& price);
 
 }  // namespace harpe::cli

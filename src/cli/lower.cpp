@@ -33,14 +33,14 @@ class StageWatch {
     return options;
   }
 
-  // The draft `--stop-after` asked for. Errors: U109 where a flag names a stage that there is not.
+  // The draft that `--stop-after` requests. Errors: U109 if a flag names an unknown stage.
   [[nodiscard]] Checked<std::optional<std::string>> finish() const {
     if (!is_launch_pass()) HP_REQUIRE_OK(check("--print-after", print_after_, true));
     HP_REQUIRE_OK(check("--stop-after", stop_after_, false));
     return stopped_;
   }
 
-  // Prints what GPUs would launch where `--print-after` names a pass over launch plans.
+  // Prints the GPUs' launch plan if `--print-after` names a pass over launch plans.
   // Errors: show_launches_after's.
   [[nodiscard]] Checked<Ok> print_launches(const Plan& plan) const {
     if (!is_launch_pass()) return Ok{};

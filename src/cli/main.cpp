@@ -10,10 +10,10 @@
 namespace harpe::cli {
 namespace {
 
-// What holds for the whole process, before its first thread.
+// Settings of the whole process, made before its first thread.
 void prepare_process() {
-  // A file that may not grow is an error of the call that writes (EFBIG), after which nothing of it
-  // is left, and not a signal that ends the process where it stands.
+  // If a file may not grow, the writing call fails (EFBIG) and its caller removes the file; the
+  // default signal would end the process in the middle.
   std::signal(SIGXFSZ, SIG_IGN);
   raise_file_limit();
   prepare_environment();

@@ -20,17 +20,17 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr milliseconds kLook{20};        // how often ends are looked for
-constexpr milliseconds kSettled{1500};   // what others have left once rank 0 has reported
-constexpr milliseconds kLastWords{500};  // between being told to end and being killed
+constexpr milliseconds kLook{20};        // how often ended processes are polled
+constexpr milliseconds kSettled{1500};   // grace of the others once rank 0 has reported
+constexpr milliseconds kLastWords{500};  // between SIGTERM and SIGKILL
 
-// Where the processes of one launch meet: a name on this machine that needs no file.
+// The address at which the processes of one launch meet: a name on this machine that needs no file.
 std::string meeting_place() {
   std::random_device device;
   return "unix:@harpe-" + std::to_string(::getpid()) + "-" + std::to_string(device());
 }
 
-// 128 bits that nobody else knows.
+// 128 random bits, which only these processes know.
 std::string new_secret() {
   std::random_device device;
   std::string secret;
@@ -38,17 +38,17 @@ std::string new_secret() {
   return secret;
 }
 
-// Where a launch meets, and what it is known by.
+// The address of a launch, and its secret.
 struct MeetingPlace {
   std::string address = meeting_place();
   std::string secret = new_secret();
 };
 
-// In the child: becomes this program again, or ends.
+// In the child process: executes this program again, or exits.
 [[noreturn]] void become(const LaunchRequest& request, int rank, const MeetingPlace& place,
                          pid_t parent) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != parent) ::_exit(127);  // it ended before
+  if (::getppid() != parent) ::_exit(127);  // the parent has exited already
   const int each = request.ranks / request.hosts;
   const std::pair<const char*, std::string> variables[] = {
       {"RANK", std::to_string(rank)},
@@ -69,7 +69,7 @@ struct MeetingPlace {
   ::_exit(127);
 }
 
-// The processes under way; killed with it.
+// The running processes; the destructor kills them.
 class Crew {
  public:
   Crew() = default;
@@ -98,7 +98,7 @@ class Crew {
     for (const auto& [rank, id] : left_) ::kill(id, signal);
   }
 
-  // Those that ended since.
+  // The processes that have ended since the last call.
   std::vector<ProcessEnd> take_ended() {
     std::vector<ProcessEnd> ended;
     std::erase_if(left_, [&](const std::pair<int, pid_t>& process) {
@@ -127,16 +127,16 @@ Checked<std::vector<ProcessEnd>> start_processes(const LaunchRequest& request) {
   Crew crew;
   HP_REQUIRE_OK(crew.start(request));
   std::vector<ProcessEnd> ends;
-  std::optional<Clock::time_point> stop;  // once one ended badly
-  std::optional<Clock::time_point> kill;  // once the others were told to end
+  std::optional<Clock::time_point> stop;  // set once a process has failed
+  std::optional<Clock::time_point> kill;  // set once the others got SIGTERM
   while (!crew.is_empty()) {
     std::vector<ProcessEnd> ended = crew.take_ended();
-    // Of those that ended at once, the one that was killed comes first: the others answer to it.
+    // Among processes that ended together, a killed one comes first, because others react to it.
     std::ranges::stable_sort(ended, {}, [](const ProcessEnd& end) { return !end.signal; });
     for (ProcessEnd& end : ended) {
       end.was_stopped = kill.has_value();
       if (end.status != 0 && !stop) stop = Clock::now() + request.grace;
-      // Rank 0 ends of itself once it has heard of all others what they know.
+      // Rank 0 exits by itself once it has received all reports.
       if (stop && end.rank == 0 && !end.signal) stop = std::min(*stop, Clock::now() + kSettled);
       ends.push_back(end);
     }

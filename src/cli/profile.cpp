@@ -47,7 +47,7 @@ Rows rows_of(const Machine& machine) {
   return rows;
 }
 
-// What the GPUs' machine has no line for.
+// Figures for which the GPUs' machine has no line.
 Rows rows_of(const cuda::profile::GpuFigures& figures) {
   if (!figures.links) return {{"links", "assumed: one GPU has none to measure"}};
   const cuda::profile::LinkFigures& links = *figures.links;
@@ -124,7 +124,7 @@ Json to_json(const cuda::profile::GpuFigures& figures) {
   return json;
 }
 
-// What was measured: the machine, more rows of the summary, and more of the JSON object.
+// A profile: the machine, further rows of the summary, and further JSON figures.
 struct Profiled {
   Machine machine;
   Rows rows;

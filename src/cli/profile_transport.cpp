@@ -19,10 +19,10 @@ constexpr std::int64_t kMostSenders = 64;
 constexpr std::int64_t kMostProfiledNodes = 1 << 16;
 constexpr std::string_view kUsualBase = "h200x8";
 constexpr std::int64_t kUsualNodes = 16;
-// To start the other by hand, and for one figure of a slow provider.
+// Long enough to start the other process by hand, and for one figure of a slow provider.
 constexpr std::chrono::minutes kPatience{5};
 
-// Where the processes meet: as a launcher says that started this one, or `--meet` and `--rank`.
+// The rendezvous of the processes: from the launcher, or from `--meet` and `--rank`.
 Checked<transport::Meeting> meeting_of(const CommandLine& line) {
   transport::Meeting meeting{.address = line.value("meet").value_or(""),
                              .interface = line.value("interface").value_or(""),

@@ -25,8 +25,8 @@ std::string print_flops(double flops) {
   return fmt::format("{:.3g} {}", flops, kUnits[unit]);
 }
 
-constexpr double kUneven = 1.005;         // as a balance
-constexpr std::int64_t kMostListed = 16;  // ranks that fit a line
+constexpr double kUneven = 1.005;         // as PlanSummary::balance
+constexpr std::int64_t kMostListed = 16;  // ranks that fit into a line
 
 // The work of each rank relative to the mean.
 std::string print_shares(const PlanSummary& plan) {

@@ -25,13 +25,13 @@ void add_launches(Rows& rows, const LaunchCertificate& certificate);
 
 [[nodiscard]] Json agreement_to_json(const Agreement& agreement);
 
-// Beside a prediction: which lines of the machine another one has them of. Nothing where there are
-// none.
+// Beside a prediction: the lines that the machine inherits from another one. Adds nothing if there
+// are none.
 void add_inherited(Rows& rows, const Machine& machine);
 [[nodiscard]] std::string print_inherited(const Machine& machine);
 
-// The same: how far predictions of the operator are from measured times (print_prediction_error).
-// Null where no plan of it was measured.
+// The same for the error of the operator's predictions (print_prediction_error). Null if no plan of
+// it was measured.
 void add_error(Rows& rows, const Machine& machine, const std::string& family);
 [[nodiscard]] Json error_to_json(const Machine& machine, const std::string& family);
 

@@ -55,7 +55,7 @@ Checked<Backend> backend_of(const CommandLine& line) {
 
 namespace {
 
-// On GPUs alone are there several.
+// Only GPUs have several engines.
 Checked<CollectiveEngine> engine_of(const CommandLine& line, Backend backend) {
   const auto text = line.value("collectives");
   if (!text) return CollectiveEngine::Auto;

@@ -24,8 +24,7 @@ namespace {
 
 constexpr std::int64_t kMostSeed = std::numeric_limits<std::uint32_t>::max();
 
-// `lose=TASK`, `stray=TASK`, `delay=SEED`, or `bug`: an invariant of ours that does not hold, to
-// see how one is reported.
+// `lose=TASK`, `stray=TASK`, `delay=SEED`, or `bug`, which breaks an invariant to test its report.
 Checked<Ok> inject(const std::string& text, const Plan& plan, BackendRequest& backend) {
   static const std::vector<std::string> kFaults = {"lose", "stray", "delay", "bug"};
   HP_CHECK(text != "bug", "injected");
@@ -97,7 +96,7 @@ Checked<RunRequest> run_request_of(const CommandLine& line) {
   return request;
 }
 
-// On several hosts the request's plan sends by proxy what crosses them.
+// On several hosts the request's plan sends by proxy what crosses hosts.
 Checked<FittedPlan> plan_to_run(Session& session, const Request& subject,
                                 const BackendRequest& backend) {
   if (backend.backend == Backend::Cpu && backend.launch && backend.launch->hosts() > 1) {
@@ -108,7 +107,7 @@ Checked<FittedPlan> plan_to_run(Session& session, const Request& subject,
   return fitted;
 }
 
-// Prints what came of a run that ended well, in every form asked for.
+// Prints the result of a run without faults, in every requested form.
 Checked<int> show_outcome(const CommandLine& line, const FittedPlan& fitted,
                           const RunRequest& request, const RunOutcome& outcome,
                           const std::optional<LibraryPrice>& libraries) {
@@ -162,15 +161,15 @@ Checked<int> show_outcome(const CommandLine& line, const FittedPlan& fitted,
   return kDone;
 }
 
-// Of processes that run together the first tells what came of it, which it learns from the others;
-// they tell what they know where it is gone.
+// Of several processes the first one reports, since it receives the others' reports. If it has
+// exited, the others report what they know.
 bool is_told_by_first(const FaultReport& report) {
   return std::ranges::none_of(report, [](const Fault& fault) {
     return fault.kind == FaultKind::PeerLost && fault.rank == RankId(0);
   });
 }
 
-// Other refusals are the same in every process, and the first tells of them.
+// Other refusals are equal in every process, so the first one reports them.
 bool is_of_one_process(DiagCode code) {
   switch (code) {
     case DiagCode::N002:

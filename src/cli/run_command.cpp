@@ -44,8 +44,8 @@ int report(const Diag& diag) {
   return exit_status_of(diag);
 }
 
-// Writes what led to a broken invariant into the current folder, or where that is not allowed into
-// the one for temporary files, and says where.
+// Writes the report of a broken invariant into the current folder, or into the folder for temporary
+// files if that is not possible, and prints its path.
 int report_bug(const std::string& what, int count, const char* const* words,
                const Session& session) {
   std::string text = "// " + what + "\n// harpe " HARPE_VERSION ", run as:";

@@ -2,9 +2,9 @@
 
 namespace harpe::cli {
 
-// Does what a command line asks for, the program's name first, and says on standard output and
-// error what came of it; the status that the process should exit with. A broken invariant of ours
-// is status 70, with a file that reproduces it.
+// Runs a command line, whose first word is the program's name, and prints results to standard
+// output and errors to standard error. Returns the exit status of the process. A broken invariant
+// of Harpe is status 70, with a file that reproduces it.
 [[nodiscard]] int run_command(int count, const char* const* words);
 
 }  // namespace harpe::cli

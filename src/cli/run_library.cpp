@@ -16,7 +16,7 @@ bool asks_for_libraries(const CommandLine& line) {
   return line.value("schedule").value_or("") == kLibrary;
 }
 
-// What a plan file fixes, and `--inject`, are for plans.
+// A plan file's contents and `--inject` apply only to plans.
 Checked<Ok> check_words(const CommandLine& line, const Request& subject) {
   if (kind_of(subject.target) == TargetKind::PlanFile) {
     return make_diag(DiagCode::U114, {{"what", "--schedule"}, {"path", subject.target}});

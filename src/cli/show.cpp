@@ -16,7 +16,7 @@ std::string name_stage(const CommandLine& line) {
   return line.value("stage").value_or(line.has("mesh") ? "schedule" : "op");
 }
 
-// A stage of the catalogue's, or the launches; none.
+// A stage of the catalogue; none for launches.
 Checked<std::optional<Stage>> stage_of(const CommandLine& line) {
   static const std::vector<std::string> kStages = {"op", "schedule", "plan", "launches"};
   const std::string stage = name_stage(line);
@@ -29,7 +29,8 @@ Checked<std::optional<Stage>> stage_of(const CommandLine& line) {
                     {"wanted", "op, schedule, plan or launches" + suggestion(stage, kStages)}});
 }
 
-// Who holds, brings and works on what at each step. Errors: also U121 more ranks than columns.
+// A drawing of what each rank holds, receives and computes at each step. Errors: also U121 more
+// ranks than columns.
 Checked<int> show_picture(const CommandLine& line, Session& session, const Request& request) {
   const std::string flag = line.has("svg") ? "--svg" : "--draw";
   const std::string stage = line.value("stage").value_or("plan");
@@ -43,13 +44,13 @@ Checked<int> show_picture(const CommandLine& line, Session& session, const Reque
   return kDone;
 }
 
-// What launches are for.
+// The target of the launches.
 Checked<std::unique_ptr<launch::Target>> launch_target_of(const CommandLine& line) {
   HP_TRY(const Backend target, target_of(line, Backend::Cuda));
   return make_target(target);
 }
 
-// Why the passes over launch plans did what they did with a task.
+// Explains the decisions of the launch plan's passes about a task.
 Checked<int> show_decisions(const CommandLine& line, Session& session, const Request& request) {
   HP_TRY(const Plan plan, session.plan(request));
   const auto last = static_cast<std::int64_t>(plan.tasks.size()) - 1;

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t kMostReported = 8;
 
-// A measured time stands alone: how delays are passed on is simulated.
+// Measured rows have no skew, which is only simulated.
 std::string print_rows_of(const std::vector<TaxRow>& rows, bool is_measured) {
   std::vector<std::vector<std::string>> lines = {
       {"schedule", "time", "roofline", "launch", "synchronization", "locality", "residual"}};
@@ -90,14 +90,14 @@ Json to_json(const TaxRow& row) {
   return json;
 }
 
-// The machine that stands for a back end, where none is named: on GPUs that of the mesh.
+// The machine of a back end if none is named: on GPUs the default machine of the mesh.
 Checked<std::optional<std::string>> machine_of(const CommandLine& line) {
   HP_TRY(const Backend backend, backend_of(line));
   if (backend == Backend::Cuda || line.has("machine")) return line.value("machine");
   return line.value("backend");
 }
 
-// What is asked of one schedule: simulated, or measured on GPUs.
+// How one schedule's taxes are made: simulated, or measured on GPUs.
 Checked<TaxMaker> maker_of(const CommandLine& line, Session& session, Launch launch) {
   TaxRunRequest request;
   HP_TRY(request.backend, backend_request_of(line));
@@ -115,13 +115,13 @@ Checked<TaxMaker> maker_of(const CommandLine& line, Session& session, Launch lau
            parse_count("--seed", *seed, 0, std::numeric_limits<std::int64_t>::max()));
     request.seed = static_cast<std::uint64_t>(value);
   }
-  // Where there are none, that is not each schedule's own refusal.
+  // A missing GPU is one error, not a refusal of each schedule.
   HP_TRY(const Gpus* const gpus, find_gpus());
   HP_REQUIRE_OK(gpus->count());
   return taxes_on_gpus(session, request);
 }
 
-// The fastest in full, and the next ones beside it.
+// The page of the fastest schedule, compared with the next ones.
 Checked<Ok> write_page(const CommandLine& line, Session& session, Request request,
                        const TaxList& list, Launch launch) {
   const auto path = line.value("report");
@@ -152,7 +152,7 @@ Checked<Ok> write_page(const CommandLine& line, Session& session, Request reques
   return Ok{};
 }
 
-// How the times came about.
+// The origin of the times.
 struct Origin {
   Launch launch = Launch::Graph;
   bool is_measured = false;

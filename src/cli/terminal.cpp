@@ -17,23 +17,23 @@
 namespace harpe::cli {
 namespace {
 
-constexpr std::int64_t kSchema = 1;  // of every object `--json` writes
+constexpr std::int64_t kSchema = 1;  // of every object that `--json` writes
 constexpr std::string_view kWipe = "\r\033[K";
 
 bool has_terminal() { return ::isatty(STDERR_FILENO) == 1; }
 
-// Whether all of it arrived: a full disk may be told only as the buffer is emptied.
+// True if everything was written; a full disk may be reported only when the buffer is flushed.
 bool write(std::FILE* stream, std::string_view text) {
   const bool is_taken = std::fwrite(text.data(), 1, text.size(), stream) == text.size();
   return std::fflush(stream) == 0 && is_taken;
 }
 
-// Text from users and files is part of all that is shown.
+// All output may contain text from users and files.
 bool show(std::FILE* stream, std::string_view text) {
   return write(stream, make_lines_printable(text));
 }
 
-// As a shell takes it for one word.
+// Quoted as one word for a shell.
 std::string quote(const std::string& word) {
   if (!word.empty() && word.find_first_of(" \t\n'\"\\$`&|;<>()*?[]#~!{}") == std::string::npos) {
     return word;
@@ -48,13 +48,13 @@ bool is_switch(std::string_view name) {
   return flag != kFlags.end() && flag->value.empty();
 }
 
-// The files that a flag's values name. `-` is none, where it stands for standard output.
+// The files that a flag's values name. `-` is none if it means standard output.
 std::vector<OutputFile> files_of(const Flag& flag, const std::vector<std::string>& values) {
   const std::string name = "--" + std::string(flag.name);
   std::vector<OutputFile> files;
   for (const std::string& value : values) {
     if (value == "-" && flag.value.ends_with("|-")) continue;
-    // NAME=FILE where there may be several.
+    // NAME=FILE if the flag may be repeated.
     const std::size_t equals = flag.repeats ? value.find('=') : std::string::npos;
     if (equals == std::string::npos) {
       files.push_back({name, value});
@@ -100,7 +100,7 @@ Checked<Ok> print_out(std::string_view text) {
 
 void print_error(std::string_view text) {
   show_progress("");
-  static_cast<void>(show(stderr, text));  // there is nowhere left to tell it
+  static_cast<void>(show(stderr, text));  // a failure here cannot be reported
 }
 
 void print_warning(const Diag& diag) { print_error(print_diag(diag, "warning") + "\n"); }

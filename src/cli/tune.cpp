@@ -30,7 +30,7 @@ constexpr std::int64_t kMostSpread = 1000;
 constexpr std::size_t kDifferencesShown = 3;
 constexpr std::size_t kMostRows = 8;
 
-// An interrupt ends the search, which then answers with what it has; a second one ends harpe.
+// An interrupt ends the search, which then returns its best so far; a second one ends harpe.
 volatile std::sig_atomic_t interrupts = 0;
 void count_interrupt(int) {
   interrupts = interrupts + 1;
@@ -96,7 +96,7 @@ std::string print_best(const MeasuredTuned& tuned) {
   return time + ", " + print_bytes(best.memory_bytes) + " a rank";
 }
 
-// What the end of the time left, and what is too large.
+// Work that was unfinished when time ended, and plans that are too large.
 std::string print_left_out(const SearchResult& result) {
   std::vector<std::string> parts;
   if (result.given_up) {
@@ -113,7 +113,7 @@ std::string print_left_out(const SearchResult& result) {
   return fmt::format("{}", fmt::join(parts, "; "));
 }
 
-// Why the best plan does not run on GPUs, where those are the machine's processors.
+// Why the best plan does not run on GPUs, if the machine's processors are GPUs.
 std::optional<std::string> find_gpu_obstacle_of(const Tuned& tuned) {
   if (tuned.machine.processor.sms == 1) return std::nullopt;  // cores of a CPU
   return find_gpu_obstacle(count_hosts(tuned.machine, tuned.mesh.ranks()));
@@ -291,7 +291,7 @@ void note_end(const MeasuredTuned& tuned, std::string_view work, double seconds)
               "\n");
 }
 
-// What `--budget` or an interrupt ended: the answer is no less one.
+// What `--budget` or an interrupt ended early; the answer is still valid.
 void note_ends(const MeasuredTuned& tuned, const std::optional<VerifiedAll>& all) {
   if (!tuned.result.complete) note_end(tuned, "the search", tuned.result.seconds);
   if (tuned.measured && !tuned.measured->complete) {

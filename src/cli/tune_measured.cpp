@@ -43,7 +43,7 @@ double ratio_of(const MeasuredSchedule& one) {
   return one.median_us / one.schedule.time().microseconds();
 }
 
-// "1 wrong", of what there is.
+// "; 1 wrong": the schedules without a time, by reason.
 std::string print_others(const Measured& measured) {
   std::string text;
   for (const MeasuredAs outcome :
@@ -74,7 +74,7 @@ std::string print_reasons(const Measured& measured) {
   return text.empty() ? text : "\nwithout a time\n" + text;
 }
 
-// Where libraries stand, and what to do where nothing is faster.
+// How libraries compare, and a remedy if no schedule is faster.
 Rows baseline_rows(const Measured& measured) {
   if (!measured.no_baseline.empty()) return {{"baseline", "none: " + measured.no_baseline}};
   if (measured.baselines.empty()) return {};
@@ -94,7 +94,7 @@ Rows baseline_rows(const Measured& measured) {
   return rows;
 }
 
-// Lines of the table for libraries that are no slower than this, each once.
+// Adds lines for libraries with at most this time to the table, each once.
 void add_baselines(const Measured& measured, double until_us, std::vector<bool>& shown,
                    std::vector<std::vector<std::string>>& lines) {
   for (std::size_t i = 0; i < measured.baselines.size(); ++i) {
@@ -120,7 +120,7 @@ Json to_json(const MeasuredBaseline& one) {
   return json;
 }
 
-// The fastest of them, null where there is none.
+// The fastest baseline; null if there is none.
 Json baseline_to_json(const Measured& measured) {
   const MeasuredBaseline* const fastest = measured.baseline();
   if (fastest == nullptr) return {};

@@ -8,9 +8,9 @@
 
 namespace harpe::cli {
 
-// What `harpe tune` says of measuring.
+// The output of `harpe tune` about measuring.
 
-// `--measure` and what goes with it; none without it. Errors: U109, also for a flag that needs it;
+// `--measure` with its related flags; none without it. Errors: U109, also for a flag that needs it;
 // backend_of's, cache_of's; I102 a file that cannot be written.
 [[nodiscard]] Checked<std::optional<MeasureRequest>> measure_request_of(const CommandLine& line);
 
@@ -20,8 +20,8 @@ namespace harpe::cli {
 // Requires: it was measured.
 [[nodiscard]] Json measured_to_json(const MeasuredTuned& tuned);
 
-// 1 where something computed what it should not, libraries too, 3 where a schedule ended in a
-// fault, else 0. Shows which.
+// Returns 1 if a schedule or library computed a wrong result, 3 if a schedule ended in a fault,
+// else 0. Prints which.
 [[nodiscard]] int report_failures(const Measured& measured);
 
 }  // namespace harpe::cli

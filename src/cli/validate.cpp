@@ -13,7 +13,7 @@
 namespace harpe::cli {
 namespace {
 
-// One case has no order.
+// A single case has no order.
 std::string print_correlation(const Agreement& of, double value) {
   return of.count < 2 ? "-" : fmt::format("{:.3f}", value);
 }
@@ -22,7 +22,7 @@ std::string print_regret(std::optional<double> regret) {
   return regret ? fmt::format("{:.1f} %", 100 * *regret) : "-";
 }
 
-// `errors`: of these predictions.
+// `errors` are those of these predictions.
 std::string print_validation(const Validation& validation, const Machine& machine,
                              const std::vector<PredictionError>& errors) {
   std::vector<std::vector<std::string>> lines = {
@@ -89,7 +89,7 @@ Json validation_to_json(const CommandLine& line, const Validation& validation,
   return json;
 }
 
-// Of operators that were not measured now the machine's own errors stay.
+// Keeps the machine's errors for operators that were not measured.
 Machine with_errors(Machine machine, const std::vector<PredictionError>& errors) {
   for (const PredictionError& one : errors) {
     const auto known = std::ranges::find(machine.errors, one.family, &PredictionError::family);
@@ -102,7 +102,7 @@ Machine with_errors(Machine machine, const std::vector<PredictionError>& errors)
   return machine;
 }
 
-// Errors of such predictions are no errors of the machine's.
+// Errors of predictions without a pass are not the machine's errors, so `-o` is refused.
 Checked<std::string> left_out_pass(const CommandLine& line) {
   const std::optional<std::string> pass = line.value("without");
   if (!pass) return std::string();
@@ -110,7 +110,7 @@ Checked<std::string> left_out_pass(const CommandLine& line) {
     return make_diag(DiagCode::U109, {{"flag", "--without"}, {"text", *pass}, {"wanted", wanted}});
   };
   std::vector<std::string> names = launch_pass_names();
-  names.front() = kAllPasses;  // in place of `begin`, which is none
+  names.front() = kAllPasses;  // in place of `begin`, which cannot be left out
   if (std::ranges::find(names, *pass) == names.end()) {
     return refuse(fmt::format("one of {}", fmt::join(names, " ")));
   }

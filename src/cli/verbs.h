@@ -6,7 +6,7 @@
 
 namespace harpe::cli {
 
-// One verb a file. Each returns the exit status of what it did, or why it refused.
+// One verb per file. Each function returns an exit status, or why it refused.
 [[nodiscard]] Checked<int> list_operators(const CommandLine& line);
 [[nodiscard]] Checked<int> explain_diagnostic(const CommandLine& line);
 [[nodiscard]] Checked<int> use_cache(const CommandLine& line);

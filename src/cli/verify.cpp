@@ -14,7 +14,7 @@
 namespace harpe::cli {
 namespace {
 
-// `--level`; nothing for auto.
+// `--level`; none for auto.
 Checked<std::optional<VerifyLevel>> level_of(const CommandLine& line) {
   static const std::vector<std::string> kLevels = {"auto", "full", "reduced"};
   const std::string level = line.value("level").value_or("auto");
@@ -39,7 +39,7 @@ Checked<VerifyOptions> options_of(const CommandLine& line) {
   return options;
 }
 
-// `--launches FILE` or `--stage launches`: whether launches are proved besides.
+// True if `--launches FILE` or `--stage launches` requests the proof of launches too.
 Checked<bool> asks_launches(const CommandLine& line) {
   static const std::vector<std::string> kStages = {"plan", "launches"};
   const std::string stage = line.value("stage").value_or("plan");
@@ -51,7 +51,7 @@ Checked<bool> asks_launches(const CommandLine& line) {
   return stage == "launches" || line.has("launches");
 }
 
-// The proof of a plan, and of what is launched for it where that was asked for.
+// The proof of a plan and, if requested, of its launches.
 struct Proofs {
   Certificate plan;
   std::optional<LaunchCertificate> launches;
@@ -70,7 +70,7 @@ Checked<int> show(const CommandLine& line, const PlanSummary& summary, Json json
   return kDone;
 }
 
-// Those in a file, or what H200s would launch.
+// The launches in the file, or else those of H200s.
 Checked<launch::LaunchPlan> launches_of(const std::optional<std::string>& file, const Plan& plan) {
   if (file) return read_launches(*file, plan);
   return make_gpu_launches(plan);
@@ -82,7 +82,7 @@ Checked<LaunchCertificate> prove_small_launches(const Program& program, const Me
   return certify_small_launches(program, mesh, form, options);
 }
 
-// Of the launches of a plan.
+// Proves a plan's launches if requested.
 Checked<std::optional<LaunchCertificate>> prove_launches(const CommandLine& line, const Plan& plan,
                                                          VerifyLevel level,
                                                          const VerifyOptions& options) {
@@ -100,7 +100,7 @@ Checked<std::optional<LaunchCertificate>> prove_launches(const CommandLine& line
   return std::optional(certificate);
 }
 
-// A schedule whose plan is too large to be made.
+// Verifies a schedule whose plan is too large to make.
 Checked<int> verify_schedule(const CommandLine& line, const Scheduled& scheduled,
                              const VerifyOptions& options) {
   show_progress("verifying");
@@ -140,7 +140,7 @@ Checked<int> verify_plan(const CommandLine& line, Session& session) {
   } else {
     HP_TRY(const Scheduled scheduled, session.schedule(request));
     const bool may_reduce = level.value_or(VerifyLevel::Reduced) == VerifyLevel::Reduced;
-    // Where nobody asks for the plan's own order, what is too large for every block is not made.
+    // Without `--level`, a plan that is too large to check every block is not made.
     const std::int64_t most = level ? kMostTasks : kFullTasks;
     if (may_reduce && !check_steps(scheduled.mesh, scheduled.form, most).ok()) {
       return verify_schedule(line, scheduled, options);

@@ -10,7 +10,7 @@
 
 namespace harpe {
 
-// What there is to ask for: operators, schedules, and the text of every stage.
+// Lists of operators and schedules, and the text of every stage.
 
 [[nodiscard]] std::vector<Description> describe_operators();
 // Errors: load_template's.
@@ -29,17 +29,17 @@ struct ScheduleList {
 // Errors: Session::program's and Session::mesh's; read_constraints'.
 [[nodiscard]] Checked<ScheduleList> list_schedules(Session& session, const Request& request);
 
-// What `auto` means for a request: the schedule that `run` and the others take.
+// The schedule that `auto` selects for a request, in `run` and the other commands.
 struct AutoChoice {
   std::string name;
-  std::vector<std::string> steps;  // where it has no name of the list: print_steps
+  std::vector<std::string> steps;  // print_steps, if the schedule has no name
 };
 // Errors: Session::program's and Session::mesh's; choose_schedule's.
 [[nodiscard]] Checked<AutoChoice> find_auto(Session& session, const Request& request);
 
 enum class Stage : std::uint8_t { Operator, Schedule, Plan };
-// The text of a stage, which reads back. Without values an operator is shown as it is written,
-// parameters and all. Errors: Session's, up to the stage.
+// The text of a stage, which reads back. Without parameter values an operator is shown as written,
+// as a template. Errors: Session's, up to the stage.
 [[nodiscard]] Checked<std::string> show(Session& session, const Request& request, Stage stage);
 
 }  // namespace harpe

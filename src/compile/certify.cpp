@@ -20,7 +20,7 @@
 namespace harpe {
 namespace {
 
-// What can be said of all ranks without executing their blocks.
+// The checks of all ranks that do not execute blocks.
 Checked<Ok> check_full_size(const Plan& plan, const VerifyOptions& options) {
   HP_TRY(const verifier::Model model, verifier::Model::make(plan.program, plan.mesh, plan.form));
   HP_REQUIRE_OK(verifier::check_ids(plan, model));
@@ -90,7 +90,7 @@ Checked<Certificate> certify_reduced(const Plan& plan, const VerifyOptions& opti
   return out;
 }
 
-// What tells one slot of a rank from another, sizes apart.
+// What distinguishes the slots of a rank, apart from sizes.
 struct SlotKind {
   std::string name;
   std::string buffer;
@@ -107,7 +107,7 @@ std::set<SlotKind> slots_of(const Plan& plan) {
   return slots;
 }
 
-// A rank's slots at full size; nothing where other sizes have other slots.
+// A rank's slots at full size; none if other sizes have other slots.
 struct SlotMemory {
   std::int64_t bytes = 0;
   std::string largest;

@@ -9,7 +9,7 @@
 namespace harpe {
 namespace {
 
-// Of memory, to lower, check and simulate: measured on rings over 1,024 ranks.
+// Bytes of memory per task to lower, check and simulate: measured on rings over 1,024 ranks.
 constexpr double kBytesOfTask = 1700;
 
 }  // namespace

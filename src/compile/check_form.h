@@ -9,16 +9,16 @@
 
 namespace harpe {
 
-// Larger plans are not made: there is no room for them.
+// Plans with more tasks are not made, because their memory would not suffice.
 constexpr std::int64_t kMostTasks = 4'000'000;
 
-// May the plan be made? What would be lowered for minutes into a plan that nothing takes is
-// refused. Errors: I503 more than so many tasks.
+// Refuses a form whose lowering would take minutes and give a plan that nothing accepts. Errors:
+// I503 more than `most` tasks.
 [[nodiscard]] Checked<Ok> check_steps(const Mesh& mesh, const NormalForm& form,
                                       std::int64_t most = kMostTasks);
 
-// Is the form one that lowers? Of what has too many steps for that, as far as its rules tell.
-// Errors: lower's; check_rules'.
+// Checks that the form lowers. If it has too many steps for that, checks only its rules. Errors:
+// lower's; check_rules'.
 [[nodiscard]] Checked<Ok> check_form(const Program& program, const Mesh& mesh,
                                      const NormalForm& form);
 

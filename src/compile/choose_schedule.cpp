@@ -16,14 +16,15 @@
 namespace harpe {
 namespace {
 
-// What an earlier search of the same found, or this one does. Errors: search's; I505.
+// The cached answer of an earlier search for the same question, or a new one. Errors: search's;
+// I505.
 Checked<AutoForm> search_for(const Program& program, const Mesh& mesh, const Machine& machine,
                              const Request& request, const Constraints& constraints,
                              const Warn& warn) {
   SearchOptions options;
   options.make_launches = [&](const Plan& plan) { return launches_on(plan, machine); };
   options.family = schedule_family(program);
-  options.top = 2;  // the best, and how far the next one is
+  options.top = 2;  // the best, and the distance to the next one
   options.constraints = constraints;
   if (request.cache) {
     const CacheKey key = make_cache_key(program, mesh, machine, options, request.version);
@@ -49,15 +50,15 @@ Checked<AutoForm> search_for(const Program& program, const Mesh& mesh, const Mac
                   .search = std::move(result).value()};
 }
 
-// Does it, with the transports that the machine has?
+// True if the form runs on the machine with the transports that it has.
 bool runs(const Program& program, const Mesh& mesh, const NormalForm& form,
           const Machine& machine) {
   const Checked<Plan> plan = lower(program, mesh, fit_transports(form, mesh, machine).form);
   return plan.ok() && check_fits(*plan, machine).ok();
 }
 
-// The rule of the operator; where its choice does not keep to the constraints or does not run
-// there, the first named one that does.
+// The operator's rule. If its choice violates the constraints or does not run there, the first
+// named schedule that satisfies both.
 Checked<AutoForm> choose_by_rule(const Program& program, const Mesh& mesh,
                                  const Constraints& constraints,
                                  const std::optional<Machine>& runs_on) {
@@ -74,7 +75,7 @@ Checked<AutoForm> choose_by_rule(const Program& program, const Mesh& mesh,
     const Checked<NormalForm> other = replay(program, mesh, *each.script);
     if (other.ok() && is_good(*other)) return AutoForm{.form = *other};
   }
-  return AutoForm{.form = chosen};  // whose refusal tells why
+  return AutoForm{.form = chosen};  // its refusal explains why
 }
 
 }  // namespace

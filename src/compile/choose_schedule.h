@@ -8,11 +8,11 @@
 
 namespace harpe {
 
-// What `auto` means: what an earlier search of the same found (answer_of), or the search's choice
-// on the machine; where there is no space or no machine large enough, the rule of the operator
-// (schedule/named/registry.h, choose_auto). What does not run on `runs_on` is passed over.
-// Errors: read_constraints', load_machine's; S701; S704 nothing keeps to the constraints; I505
-// beyond `patience`; choose_auto's.
+// The schedule of `auto`: the answer of an earlier search for the same question (answer_of), or the
+// search's choice on the machine. Without a search space, or without a machine that is large
+// enough, the operator's rule decides (schedule/named/registry.h, choose_auto). Schedules that
+// cannot run on `runs_on` are skipped. Errors: read_constraints', load_machine's; S701; S704 none
+// satisfies the constraints; I505 beyond `patience`; choose_auto's.
 [[nodiscard]] Checked<AutoForm> choose_schedule(const Program& program, const Mesh& mesh,
                                                 const Request& request, const Warn& warn);
 

@@ -9,7 +9,7 @@
 namespace harpe {
 namespace {
 
-// A product of sizes over another, as texts. `kv_heads * (heads / kv_heads)` is `heads`.
+// A fraction of products of sizes, as texts. `kv_heads * (heads / kv_heads)` is `heads`.
 struct Fraction {
   std::vector<std::string> above;
   std::vector<std::string> below;
@@ -60,7 +60,7 @@ std::string print_extent(const Program& program, const Dim& dim) {
   return extent.text();
 }
 
-// "attn_fwd(q, k, v)": what a `given` nest makes the buffer from.
+// "attn_fwd(q, k, v)": the expression from which a `given` nest computes the buffer.
 std::string print_derivation(const Program& program, const std::string& buffer) {
   for (const Nest& nest : program.given) {
     for (const Stmt& stmt : nest.stmts) {

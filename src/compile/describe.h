@@ -7,21 +7,21 @@
 
 namespace harpe {
 
-// A template as a caller sees it: what may be set, and which tensors go in and out.
+// A template from the caller's view: its parameters, and its input and output tensors.
 
 struct ParameterText {
   std::string name;
   std::string kind;   // "integer", "bool", …
-  std::string value;  // of the default; another parameter's name where it follows that one
+  std::string value;  // the default; the name of another parameter whose value it takes
 };
 
 struct BufferText {
   std::string name;
   std::string role;
-  std::string dtype;               // or the parameter that names it
+  std::string dtype;               // or the parameter that determines it
   std::vector<std::string> shape;  // per dimension, in terms of the parameters
-  std::string condition;  // of an input: the parameter without which it is not there; or ""
-  std::string derived;    // of an input: what it is where the caller gives none; "" for a drawn one
+  std::string condition;           // for an input: the parameter that it requires; or ""
+  std::string derived;             // for an input: its value if none is given; "" if it is drawn
 };
 
 struct Description {

@@ -20,10 +20,10 @@ std::vector<std::string> launch_pass_names() {
 
 namespace {
 
-// Kernels leave up to eight multiprocessors to others, and need more than those.
+// The least number of SMs of a GPU: kernels leave up to eight SMs free, and need more than those.
 constexpr std::int64_t kLeastOfGpu = 16;
 
-// The launch plan reads back, and it is proved.
+// Checks that the launch plan reads back, and proves it.
 void check_launches(const Plan& plan, const Blocks& blocks, const launch::LaunchPlan& launches) {
   const std::string text = launch::print_launches(plan, blocks, launches);
   const auto again = launch::parse_launches(text, "", plan, blocks);
@@ -39,7 +39,7 @@ std::string print_ids(const std::vector<TaskId>& tasks) {
   return text;
 }
 
-// Whether what was decided about one task was decided about the other.
+// True if decisions about one task are decisions about the other.
 bool are_one(const launch::Draft& draft, TaskId one, TaskId other) {
   return one == other || draft.step_at[one.index()] == draft.step_at[other.index()] ||
          (draft.groups.is_inside(one) && draft.groups.of(one) == draft.groups.of(other));

@@ -9,7 +9,7 @@
 namespace harpe {
 namespace {
 
-// That takes all of the statement's operands.
+// A library kernel that supports the types of all of the statement's operands.
 const KernelOffer* library_kernel_for(const Program& program, const Stmt& stmt) {
   for (const KernelOffer& kernel : gpu_offers().kernels) {
     if (!kernel.by_library || !is_leaf(stmt.leaf, kernel.leaf)) continue;
@@ -33,7 +33,7 @@ bool is_fused(const NormalForm& form, const std::string& nest) {
   });
 }
 
-// Several tasks of the nest leave what they make in one place.
+// True if several tasks of the nest write to the same place.
 bool carries_on(const Plan& plan, const std::string& nest) {
   std::set<AllocId> written;
   for (const Task& task : plan.tasks) {

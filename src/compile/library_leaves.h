@@ -9,16 +9,16 @@
 
 namespace harpe {
 
-// A plan's form with libraries' kernels for leaves that they can do as the plan has them, and
-// which.
+// A plan's form with libraries' kernels for the leaves that they support as planned, and the names
+// of these kernels.
 struct LibraryLeaves {
   NormalForm form;
   std::vector<std::string> kernels;
 };
 
-// Leaves of operands of 16 bits that have no kernel yet, wait for nothing inside, and reach no
-// other rank's memory; of attention, where no block goes on with another's state. None where there
-// are none.
+// Selects leaves with 16-bit operands that have no kernel yet, wait for nothing inside and access
+// no other rank's memory; for attention, only if no block continues another block's state. None if
+// there are no such leaves.
 [[nodiscard]] std::optional<LibraryLeaves> use_library_leaves(const Plan& plan);
 
 }  // namespace harpe

@@ -7,7 +7,7 @@
 namespace harpe {
 namespace {
 
-// Parameters that none of the libraries' ways knows.
+// Parameters that no library way supports.
 bool is_special(const std::vector<std::string>& parameters) {
   static const std::vector<std::string> kSpecial = {
       "window=", "prefix=", "packed=", "page=", "ragged=", "v_head_dim=", "kv_seq="};
@@ -17,7 +17,7 @@ bool is_special(const std::vector<std::string>& parameters) {
   });
 }
 
-// Of a type of two bytes; masks on data are whole numbers.
+// True for 16-bit inputs, and for `router` and `lse` in f32.
 bool is_known_input(const Buffer& buffer) {
   const bool is_half = buffer.dtype == DType::BF16 || buffer.dtype == DType::F16;
   return is_half ||

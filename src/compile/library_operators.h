@@ -9,19 +9,19 @@
 
 namespace harpe {
 
-// What libraries can do of what operators do, as far as that is known without them.
+// What libraries support of the operators, as far as that is known without opening them.
 
-// "attention", "attention_bwd", "ag_gemm", … They are the suites of the benchmark too.
+// "attention", "attention_bwd", "ag_gemm", … These are also the suites of the benchmark.
 [[nodiscard]] const std::vector<std::string>& library_operators();
 
-// May libraries do the program with these parameters, as far as that is known without them? Errors:
-// G081.
+// Checks that libraries support the program with these parameters, as far as that is known without
+// opening them. Errors: G081.
 [[nodiscard]] Checked<Ok> check_library_ways(const Program& program,
                                              const std::vector<std::string>& parameters);
-// Those that libraries are asked for; they make no `lse`.
+// The outputs that libraries compute; `lse` is not among them.
 [[nodiscard]] std::vector<std::string> library_outputs(const Program& program);
 
-// Of shipped operators alone: a user's of the same name may mean something else. Errors: G081.
+// For shipped operators only: a user's operator of the same name may differ. Errors: G081.
 [[nodiscard]] Checked<Ok> check_library_ways(const Request& subject, const Program& program);
 
 }  // namespace harpe

@@ -11,9 +11,9 @@
 namespace harpe {
 namespace {
 
-constexpr double kBytes = 2;  // of a bf16 or f16
+constexpr double kBytes = 2;  // of a bf16 or f16 element
 
-// Of the operators that are a product and one collective: what one rank multiplies, and puts in.
+// For an operator of a GEMM and one collective: the GEMM of one rank, and the bytes it contributes.
 struct Way {
   std::string_view name;
   CollectiveKind collective = CollectiveKind::AllGather;

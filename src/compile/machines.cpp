@@ -12,14 +12,14 @@ namespace {
 
 constexpr std::string_view kSuffix = ".machine";
 
-// Whose size grows from one to the next: the machines that stand in where none is named.
+// Prefix of the default machines, which grow in size.
 constexpr std::string_view kDefaults = "h200x8";
 
 Machine shipped(const MachinePreset& preset) {
   Checked<Machine> machine =
       parse_machine(preset.text, std::string(preset.name) + std::string(kSuffix));
   HP_CHECK(machine.ok(), "shipped machine does not parse: " + render(machine.error()));
-  // Who ships a machine answers for all of its lines, those of another among them.
+  // A shipped machine counts as the source of all its lines, inherited ones included.
   for (const Line& line : lines_of(*machine)) line.from->of.clear();
   return std::move(machine).value();
 }
@@ -56,7 +56,7 @@ Checked<Ok> check_dtype(const Machine& machine, const std::string& dtype, const 
   return unused(machine, line, "`" + dtype + "` is no element type");
 }
 
-// Lines of leaves that some plan has.
+// Checks that the machine's lines are of leaves that some plan can have.
 Checked<Ok> check_leaves(Machine machine) {
   for (LeafRate& rate : machine.rates) {
     HP_REQUIRE_OK(check_leaf(rate.leaf, "rate"));

@@ -10,7 +10,7 @@
 namespace harpe {
 namespace {
 
-// The hash of an entry tells that it is whole, and not that its schedules are any of the program.
+// The hash of an entry proves that it is complete, but not that its schedules fit the program.
 Checked<Ok> check_entry(const CacheFile& file, const CheckForm& check) {
   const std::vector<CachedSchedule>& schedules = file.entry.schedules;
   for (const CachedSchedule& schedule : schedules) {

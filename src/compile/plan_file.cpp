@@ -34,7 +34,7 @@ std::string title_of(const Plan& plan) {
   return "plan " + plan.form.name + " for " + plan.program.name + " on " + plan.mesh.name;
 }
 
-// `plan NAME for PROGRAM on MESH derived "HASH"`: the title and the hash, or nothing.
+// `plan NAME for PROGRAM on MESH derived "HASH"`: the title and the hash; none for other texts.
 struct Derived {
   std::string title;
   std::string hash;
@@ -64,8 +64,7 @@ std::string print_plan_file(const Plan& plan) {
 Checked<Plan> parse_plan_file(const std::string& text, const std::string& path) {
   const Parts parts = split(text);
   const std::optional<Derived> derived = parse_derived(parts.block);
-  // A first line that is not what we would write has something to be refused, and parse_plan says
-  // what.
+  // A first line that Harpe would not write is refused; parse_plan reports the reason.
   if (!derived || with_header(std::string(parts.subject) + std::string(parts.block)) != text) {
     return parse_plan(text, path);
   }

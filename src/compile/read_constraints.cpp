@@ -15,7 +15,7 @@ Diag bad_home(const std::string& text, const std::string& wanted) {
                    {{"option:flag", "{option:homes}"}, {"text", text}, {"wanted", wanted}});
 }
 
-// "Skv@cp" of a buffer, behind `place.at`.
+// Parses "Skv@cp" for a buffer and appends it to `place.at`.
 Checked<Ok> add_placement(const Program& program, const Mesh& mesh, const std::string& text,
                           const std::string& part, Place& place) {
   const std::size_t sign = std::min(part.find('@'), part.size());
@@ -36,7 +36,7 @@ Checked<Ok> add_placement(const Program& program, const Mesh& mesh, const std::s
   return Ok{};
 }
 
-// Axes of the program and of the mesh, not digits: schedules make those.
+// Parses axes of the program and of the mesh. They are not digits, which schedules make.
 Checked<Place> parse_home(const Program& program, const Mesh& mesh, const std::string& text) {
   const std::size_t equals = text.find('=');
   Place place{.buffer = text.substr(0, equals), .at = {}, .partial = {}};
@@ -111,7 +111,7 @@ Checked<Ok> check_named(const Program& program, const Mesh& mesh, const NormalFo
                         const Constraints& constraints) {
   Checked<Ok> kept = check_constraints(program, mesh, form, constraints);
   if (kept.ok()) return kept;
-  // A variant of it first: `ring` beside `zigzag_ring`.
+  // Lists variants first: `ring` beside `zigzag_ring`.
   std::string variants;
   std::string others;
   for (const Applicability& each : find_applicable(schedule_family(program), program, mesh)) {

@@ -9,12 +9,13 @@
 
 namespace harpe {
 
-// What a request fixes of homes and layouts.
-// Errors: U109 names, and a layout that no schedule can have; U116 a buffer twice.
+// The homes and layouts that a request fixes.
+// Errors: U109 unknown names, and a layout that no schedule can have; U116 a buffer twice.
 [[nodiscard]] Checked<Constraints> read_constraints(const Program& program, const Mesh& mesh,
                                                     const Request& request);
 
-// A schedule of that name keeps to them. Errors: check_constraints', with the named ones that do.
+// Checks that the named schedule's form satisfies the constraints. Errors: check_constraints', with
+// the named schedules that do.
 [[nodiscard]] Checked<Ok> check_named(const Program& program, const Mesh& mesh,
                                       const NormalForm& form, const Constraints& constraints);
 

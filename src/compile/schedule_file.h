@@ -10,7 +10,7 @@
 
 namespace harpe {
 
-// What a `.sched` file holds: a script, a normal form, or a script and the normal form it makes, as
+// The contents of a `.sched` file: a script, a normal form, or a script with its normal form, as
 // `harpe show` prints them.
 struct ScheduleFile {
   std::optional<Script> script;
@@ -26,7 +26,7 @@ struct ScheduleFile {
 // Errors: I101; parse_schedule_file's.
 [[nodiscard]] Checked<ScheduleFile> read_schedule_file(const std::string& path);
 
-// Both are written for `program`. Errors: I104.
+// Checks that both are written for `program`. Errors: I104.
 [[nodiscard]] Checked<Ok> check_subject(const ScheduleFile& file, const Program& program,
                                         const std::string& path);
 

@@ -12,7 +12,7 @@ std::string schedule_family(const Program& program) {
   if (!schedules_of(program.name).empty()) return program.name;
   const std::string& leaf = program.nests.back().stmts.front().leaf;
   if (is_leaf(leaf, Leaf::AttentionBackward))
-    return "attention_bwd";  // whose rows have a nest of their own
+    return "attention_bwd";  // its rows have a nest of their own
   if (is_leaf(leaf, Leaf::CombineRows)) return "moe";
   if (program.nests.size() != 1) return program.name;
   if (is_leaf(leaf, Leaf::AttentionForward)) return "attention";

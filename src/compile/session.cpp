@@ -19,7 +19,7 @@
 namespace harpe {
 namespace {
 
-// parse(print(value)) == value, or one of the two is wrong.
+// Checks that parse(print(value)) == value.
 template <class Value, class Parse>
 void check_round_trip(const Value& value, const std::string& text, const Parse& parse) {
   Checked<Cursor> cursor = Cursor::open(text);

@@ -11,11 +11,11 @@
 
 namespace harpe {
 
-// The stages from a command line to a verified plan, in order. The one place that knows them all.
+// The stages from a command line to a verified plan, in order. The only code that uses them all.
 class Session {
  public:
-  // `warn`: shows it at once. `paranoid`: every program, script, form and plan that passes is
-  // printed, read back and compared; a difference is a bug of ours (HP_CHECK).
+  // `warn` shows a warning at once. With `paranoid`, every program, script, form and plan is
+  // printed, read back and compared; a difference is a bug of Harpe (HP_CHECK).
   explicit Session(
       bool paranoid, Warn warn = [](const Diag&) {})
       : paranoid_(paranoid), warn_(std::move(warn)) {}
@@ -33,14 +33,14 @@ class Session {
   // Errors: I503; lower's.
   [[nodiscard]] Checked<Plan> lower(const Scheduled& scheduled, const LowerOptions& options = {});
 
-  // The plan of a request, whichever kind of target it has; a file fixes everything else.
+  // The plan of a request, for any kind of target; a plan file determines everything else.
   // Errors: U114, I101, parse_plan_file's; schedule's and lower's.
   [[nodiscard]] Checked<Plan> plan(const Request& request);
 
-  // Of what is passed over and not refused; once, however often it is met.
+  // Warns about something that is skipped rather than refused; each warning is shown once.
   void warn(const Diag& diag);
 
-  // What had been made so far, as texts that read back: goes into the report of a bug.
+  // Everything made so far, as texts that read back, for a bug report.
   [[nodiscard]] const std::string& reproduction() const { return reproduction_; }
 
  private:

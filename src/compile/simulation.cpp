@@ -14,7 +14,7 @@
 namespace harpe {
 namespace {
 
-// One of several schedules: where it is refused, that is its row.
+// The row of one of several schedules; a refusal becomes the row.
 TaxRow row_among(Request request, const std::string& schedule, const Machine& machine,
                  const TaxMaker& make) {
   request.schedule = schedule;
@@ -63,7 +63,7 @@ Checked<FittedPlan> fit_plan(Session& session, const Scheduled& scheduled, const
     }
     const bool is_too_large =
         plan.error().code == DiagCode::I503 || plan.error().code == DiagCode::I504;
-    if (is_too_large) return plan.error();  // the other is no smaller
+    if (is_too_large) return plan.error();  // the form without replacements has the same size
   }
   FittedPlan fitted;
   HP_TRY(fitted.plan, session.lower(scheduled));

@@ -9,12 +9,12 @@
 
 namespace harpe {
 
-// What a plan is made of, in figures.
+// A plan in figures.
 struct PlanSummary {
   std::string program;
-  std::string mesh;  // as a question names it
+  std::string mesh;  // as on a command line
   std::string schedule;
-  std::vector<std::string> steps;  // print_steps, of a schedule that a search found
+  std::vector<std::string> steps;  // print_steps, for a schedule that a search found
   std::int64_t ranks = 0;
   std::int64_t tasks = 0;
   std::int64_t syncs = 0;
@@ -23,7 +23,7 @@ struct PlanSummary {
   std::int64_t memory_bytes = 0;  // of one rank's arena
   std::vector<double> work;       // floating-point operations by rank (work_of)
   double flops = 0;               // over all ranks
-  double balance = 1;             // the busiest rank's share of them, relative to the mean
+  double balance = 1;             // the busiest rank's operations over the mean
 };
 
 [[nodiscard]] PlanSummary summarise(const Plan& plan);

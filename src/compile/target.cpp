@@ -13,7 +13,7 @@ namespace {
 
 Checked<Scalar> parse_value(const std::string& word, std::string_view text) {
   const auto in_parameter = [&](Diag diag) {
-    diag.where.reset();  // a column within one word of a command line helps nobody
+    diag.where.reset();  // a column within one word of a command line is no help
     return with_note(std::move(diag), "in parameter `" + word + "`");
   };
   Checked<Cursor> cursor = Cursor::open(text);
@@ -34,7 +34,7 @@ bool is_off(const Scalar& value) {
   return value == Scalar(Name{"false"}) || value == Scalar(std::int64_t{0});
 }
 
-// `bindings`, and `true` for what the named inputs depend on.
+// `bindings`, with `true` for the parameters on which the named inputs depend.
 Checked<Bindings> turn_on(const Program& program, Bindings bindings,
                           std::span<const std::string> inputs) {
   for (const std::string& name : inputs) {

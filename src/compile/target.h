@@ -13,14 +13,14 @@
 
 namespace harpe {
 
-// Words of a command line, made into values.
+// Parses words of a command line into values.
 
 enum class TargetKind : std::uint8_t { Operator, OperatorFile, PlanFile };
 
-// By its ending: `FILE.op`, `FILE.plan`, else an operator's name.
+// The kind by its suffix: `FILE.op`, `FILE.plan`, else an operator's name.
 [[nodiscard]] TargetKind kind_of(std::string_view target);
 
-// Whether a word that is no shipped name was meant as a file's.
+// True if a name that is not shipped is probably a file's name.
 [[nodiscard]] bool is_path(std::string_view name);
 
 // The template of an operator or a `.op` file. Errors: U108, I101, T0xx, P0xx.
@@ -29,9 +29,9 @@ enum class TargetKind : std::uint8_t { Operator, OperatorFile, PlanFile };
 // "seq=4096" "causal=true" … Errors: U106, U107, T0xx.
 [[nodiscard]] Checked<Bindings> parse_parameters(std::span<const std::string> words);
 
-// The ground program. `inputs`: buffers that the caller names; one that is there under a condition
-// turns its bool parameter on. Errors: parse_parameters', instantiate's, X020, X021; an unknown
-// parameter lists the known ones.
+// The ground program. `inputs` are buffers that the caller names; if one exists only under a
+// condition, its bool parameter is turned on. Errors: parse_parameters', instantiate's, X020, X021;
+// an unknown parameter lists the known ones.
 [[nodiscard]] Checked<Program> bind_program(const Program& templated,
                                             std::span<const std::string> parameters,
                                             std::span<const std::string> inputs);

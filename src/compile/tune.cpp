@@ -48,7 +48,7 @@ SearchComparison compare(const Evaluated& other, const PathSums& best, const Pat
 }
 
 void add_comparisons(Tuned& tuned) {
-  // On many ranks their times alone: nothing is lowered twice.
+  // On many ranks only times are compared, so that nothing is lowered twice.
   if (tuned.result.baselines.empty() || tuned.mesh.ranks() > kFullRanks) return;
   const std::optional<PathSums> best = path_of(tuned, tuned.result.top.front());
   if (!best) return;
@@ -59,20 +59,20 @@ void add_comparisons(Tuned& tuned) {
   }
 }
 
-// A question to the cache, with what it answered.
+// A question to the cache, and its answer.
 struct Known {
   CacheKey key;
   std::optional<CacheEntry> entry;
 };
 
-// The search begins with what is known.
+// Adds the cache's schedules to the search as seeds.
 std::optional<Known> begin_with_known(Session& session, const Request& subject,
                                       SearchOptions& options, Tuned& tuned) {
   if (!subject.cache) return std::nullopt;
   Known known{
       .key = make_cache_key(tuned.program, tuned.mesh, tuned.machine, options, subject.version),
       .entry = std::nullopt};
-  // On many ranks the search does not lower either.
+  // On many ranks nothing is lowered, as in the search.
   const auto check = [&](const NormalForm& form) {
     return tuned.mesh.ranks() > kFullRanks ? check_rules(tuned.program, tuned.mesh, form)
                                            : check_form(tuned.program, tuned.mesh, form);
@@ -86,13 +86,14 @@ std::optional<Known> begin_with_known(Session& session, const Request& subject,
   return known;
 }
 
-// What was cut short is no answer to keep.
+// An interrupted search is not cached.
 bool is_whole(const Tuned& tuned, const Tried& tried) {
   return tuned.result.complete && tried.complete;
 }
 
-// That of the best, whose plan the search proved or that is made and proved now. On many ranks the
-// search proves only what is faster than all that was proved before: the last is the best.
+// The certificate of the best schedule, whose plan the search has proved, or which is made and
+// proved now. On many ranks the search proves only plans faster than all proved before: the last is
+// the best.
 Checked<Ok> add_certificate(Tuned& tuned, const NormalForm& found,
                             std::optional<Certificate> last_proved) {
   const Evaluated& best = tuned.result.top.front();
@@ -105,13 +106,13 @@ Checked<Ok> add_certificate(Tuned& tuned, const NormalForm& found,
   return Ok{};
 }
 
-// The fastest comes first, wherever the search had it.
+// Moves the fastest to the front, wherever the search ranked it.
 void put_first(std::vector<Evaluated>& top, const Evaluated& fastest) {
   std::erase_if(top, [&](const Evaluated& one) { return one.form == fastest.form; });
   top.insert(top.begin(), fastest);
 }
 
-// What the search found and what was measured now, and earlier on other processors.
+// The search's result with new measurements, and earlier ones of other processors.
 CacheEntry entry_of(const Known& known, const SearchResult& result, const Tried& tried) {
   CacheEntry entry = make_cache_entry(known.key, result);
   if (tried.fastest) {

@@ -18,36 +18,36 @@
 
 namespace harpe {
 
-// What came of executing schedules that a search found.
+// The result of executing the schedules that a search found.
 struct Tried {
   struct Fastest {
     Evaluated schedule;
     CachedTime time;
   };
-  std::optional<Fastest> fastest;  // none where nothing ran
-  bool complete = true;            // false: time or an interrupt ended it
+  std::optional<Fastest> fastest;  // none if nothing ran
+  bool complete = true;            // false: the time limit or an interrupt ended it
 };
-// Executes them; the budget of the search is for both, and ends then. Errors: why nothing runs.
+// Executes them. The search's budget covers both and ends at `deadline`. Errors: why nothing runs.
 using TryOut = std::function<Checked<Tried>(
     const Program& program, const Mesh& mesh, const SearchResult& found,
     const std::optional<std::chrono::steady_clock::time_point>& deadline)>;
 
-// The search for a command line: a program, ranks and a machine in, the best schedules out.
+// The search for a command line: from a program, ranks and a machine to the best schedules.
 struct TuneRequest {
   Request subject;
   SearchOptions search;       // `family` and `constraints` are filled in
-  TryOut try_out = {};        // none: what is predicted to be the fastest is the best
-  bool verifies_all = false;  // verify_all follows, for which half of the budget is kept
+  TryOut try_out = {};        // none: the fastest predicted schedule is the best
+  bool verifies_all = false;  // verify_all follows, and gets half of the budget
 };
 
 // What a candidate's critical path is spent on.
 struct PathSums {
   Picoseconds total;
-  std::vector<std::pair<Spending, Picoseconds>> spent;  // most first
+  std::vector<std::pair<Spending, Picoseconds>> spent;  // largest first
 };
 [[nodiscard]] PathSums sum_path(const Simulation& simulation);
 
-// A named schedule against the best: how much longer, and where the difference lies.
+// A named schedule compared with the best: its relative time, and the causes of the difference.
 struct SearchComparison {
   std::string schedule;
   double ratio = 1;                                            // its time over the best's
@@ -59,23 +59,23 @@ struct Tuned {
   Program program;
   Mesh mesh;
   Machine machine;
-  Constraints constraints;  // of the subject
-  SearchResult result;      // where it was tried out, the fastest is the first of the top
-  std::optional<LibraryPrice> libraries;   // predicted, beside the best; where none was tried out
-  std::optional<Certificate> certificate;  // of the best, where its plan is made
-  std::vector<SearchComparison> comparisons;  // of the named ones, best first
-  std::optional<std::string> known_since;     // the date of an answer that the cache had already
-  std::int64_t seeds = 0;                     // schedules of the cache that it began with
+  Constraints constraints;                    // of the subject
+  SearchResult result;                        // if executed, the fastest is the first of the top
+  std::optional<LibraryPrice> libraries;      // predicted, unless schedules were executed
+  std::optional<Certificate> certificate;     // of the best, if its plan is made
+  std::vector<SearchComparison> comparisons;  // with named schedules, best first
+  std::optional<std::string> known_since;     // the date of an answer that was cached already
+  std::int64_t seeds = 0;                     // cached schedules that it began with
 };
-// The best schedule's plan is proved. Entries of the cache that cannot be read or used are passed
-// over with warnings. Errors: Session's; machine_for's; search's; those of
-// trying out; certify's.
+// Searches, and proves the plan of the best schedule. Cache entries that cannot be read or used are
+// skipped with warnings. Errors: Session's; machine_for's; search's; those of trying out;
+// certify's.
 [[nodiscard]] Checked<Tuned> tune(Session& session, const TuneRequest& request);
 
-// The script of one of the schedules found: reads back as a `.sched` file.
+// The script of one of the found schedules, which reads back as a `.sched` file.
 [[nodiscard]] std::string script_of(const Tuned& tuned, const Evaluated& one);
 
-// The best schedule's plan, proved. Errors: lower's, certify's; I102.
+// Writes the best schedule's plan, proved. Errors: lower's, certify's; I102.
 [[nodiscard]] Checked<Ok> write_best(const std::string& path, const Tuned& tuned);
 
 }  // namespace harpe

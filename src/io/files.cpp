@@ -21,13 +21,13 @@ Diag cannot_write(const std::string& path, const std::string& reason) {
 std::string reason_of(int error) { return std::strerror(error); }
 
 struct Destination {
-  std::string path;       // links followed
-  bool in_place = false;  // a device or a pipe: there is nothing to rename over
+  std::string path;       // with links followed
+  bool in_place = false;  // a device or a pipe, which cannot be replaced by a rename
 };
 
-// Absolute, links followed, also to what is not there yet.
+// Absolute, with links followed, even to a missing file.
 fs::path follow(const std::string& path) {
-  constexpr int kMostLinks = 40;  // as the system follows
+  constexpr int kMostLinks = 40;  // the system's limit
   std::error_code error;
   fs::path at = fs::absolute(path, error);
   if (error) return path;
@@ -69,7 +69,7 @@ Checked<AtomicFile> AtomicFile::open(const std::string& path) {
   const int descriptor = ::mkstemp(name.data());
   if (descriptor < 0) return cannot_write(path, reason_of(errno));
   out.temporary_ = name;
-  // mkstemp gives 0600; a result has the permissions any new file would have.
+  // mkstemp creates files with mode 0600; a result gets the permissions of any new file.
   const mode_t mask = ::umask(0);
   ::umask(mask);
   ::fchmod(descriptor, 0666 & ~mask);
@@ -104,7 +104,7 @@ Checked<Ok> AtomicFile::write(std::string_view text) {
 }
 
 Checked<Ok> AtomicFile::commit() {
-  // A full disk may be told only now.
+  // A full disk may be reported only here.
   if (std::fclose(file_.release()) != 0) return failed(errno);
   if (temporary_.empty()) return Ok{};
   if (std::rename(temporary_.c_str(), target_.c_str()) != 0) return failed(errno);

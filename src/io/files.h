@@ -11,21 +11,22 @@
 
 namespace harpe {
 
-// Whether `path` could be written now: its folder takes a new file, and what is there is no folder.
+// Checks that `path` can be written: its folder accepts a new file, and the path is not a folder.
 // Leaves no trace. Errors: I102.
 [[nodiscard]] Checked<Ok> check_writable(const std::string& path);
 
-// A file that a command makes, and what names it there: "cache export".
+// A file that a command writes, and the option that names it: "cache export".
 struct OutputFile {
   std::string what;
   std::string path;
 };
-// Every place a result goes to, checked before there is one: each can be written, and no two are
-// the same but devices and pipes. Errors: U118, I102.
+// Checks all output files before there is a result: each can be written, and no two are the same
+// except devices and pipes. Errors: U118, I102.
 [[nodiscard]] Checked<Ok> check_output_files(std::span<const OutputFile> files);
 
-// A file that appears whole or not at all: written beside its place, renamed by `commit`. A device
-// or pipe that is already there is written in place. Without `commit` nothing is left behind.
+// A file that appears whole or not at all: it is written beside its final place, and `commit`
+// renames it. An existing device or pipe is written in place. Without `commit` nothing is left
+// behind.
 class AtomicFile {
  public:
   // Errors: I102, here and below.
@@ -47,12 +48,12 @@ class AtomicFile {
   };
   std::unique_ptr<std::FILE, Close> file_;
   std::string shown_;      // as the user wrote it
-  std::string target_;     // links followed
+  std::string target_;     // with links followed
   std::string temporary_;  // "" when written in place, or committed
 };
 
 [[nodiscard]] Checked<Ok> write_text(const std::string& path, std::string_view text);
-// Behind what is there; the file appears where there is none. Errors: I102.
+// Appends to the file, which is created if it is missing. Errors: I102.
 [[nodiscard]] Checked<Ok> append_text(const std::string& path, std::string_view text);
 
 }  // namespace harpe

@@ -5,8 +5,8 @@
 
 namespace harpe {
 
-// Members keep the order in which they are added, so that equal results are equal texts. What makes
-// or reads values includes <nlohmann/json.hpp> itself, in a .cpp.
+// Members keep the order in which they are added, so that equal results are equal texts. A .cpp
+// file that makes or reads values includes <nlohmann/json.hpp> itself.
 using Json = nlohmann::ordered_json;
 
 // A text as UTF-8, other bytes replaced by U+FFFD; numbers that are not finite are null. Indented

@@ -17,15 +17,15 @@ static_assert(std::endian::native == std::endian::little, "elements are copied a
 
 constexpr std::string_view kMagic = "\x93NUMPY";
 constexpr std::size_t kPrefix = 8;            // magic and version
-constexpr std::int64_t kMaxHeader = 1 << 20;  // a sane dictionary is a hundred bytes
+constexpr std::int64_t kMaxHeader = 1 << 20;  // a plausible dictionary has about a hundred bytes
 constexpr std::int64_t kMaxElements = std::int64_t{1} << 48;
-constexpr std::size_t kAlignment = 64;  // of the data in a file we write
+constexpr std::size_t kAlignment = 64;  // of the data in a file that we write
 
 Diag malformed(const std::string& path, const std::string& what) {
   return make_diag(DiagCode::I203, {{"path", path}, {"what", what}});
 }
 
-// "`abc`" or "nothing": the first bytes of what was thought a NumPy file.
+// "`abc`" or "nothing": the first bytes of a file that is not NumPy's.
 std::string show_start(std::string_view bytes) {
   if (bytes.empty()) return "nothing";
   constexpr std::string_view kHex = "0123456789abcdef";
@@ -41,7 +41,7 @@ std::string show_start(std::string_view bytes) {
   return out + "`";
 }
 
-// Bytes of header text, from the 2- or 4-byte count after the version; leaves the file after it.
+// Reads the header text, whose 2- or 4-byte length follows the version; leaves the file behind it.
 Checked<std::string> read_header_text(const std::string& path, RegularFile& file) {
   std::array<char, kPrefix> prefix{};
   HP_TRY(const std::size_t got, file.read(std::as_writable_bytes(std::span(prefix))));
@@ -86,7 +86,7 @@ Checked<DType> dtype_of(const std::string& path, const std::string& descr) {
   return refuse(DiagCode::I209);
 }
 
-// Elements of the shape, or nothing when no machine could hold them.
+// The number of elements of the shape; none if no machine could hold them.
 std::optional<std::int64_t> count(const std::vector<std::int64_t>& shape) {
   std::int64_t elements = 1;
   for (const std::int64_t extent : shape) {
@@ -107,7 +107,7 @@ Checked<HostTensor> read_npy(const std::string& path) {
   const NpyHeader header = parse_npy_header(text);
   if (!header.problem.empty()) return malformed(path, header.problem);
   HP_TRY(const DType dtype, dtype_of(path, header.descr));
-  // One dimension or less lies the same way in both orders.
+  // With at most one dimension both orders are the same.
   if (header.fortran_order && header.shape.size() > 1) {
     return make_diag(DiagCode::I206, {{"path", path}});
   }

@@ -6,7 +6,7 @@
 namespace harpe {
 namespace {
 
-// A reader of the few Python literals a header may hold. The first problem stops it.
+// A reader of the few Python literals that a header may hold. It stops at the first problem.
 class Reader {
  public:
   explicit Reader(std::string_view text) : text_(text) {}
@@ -96,7 +96,7 @@ class Reader {
       header_.descr = *descr;
       return;
     }
-    // A structured type is a list of fields: kept as text, for the refusal that follows.
+    // A structured type is a list of fields. Its text is kept for the refusal that follows.
     const std::size_t close = text_.find(']', at_);
     if (!accept('[') || close == std::string_view::npos) {
       fail("`descr` is no string");

@@ -7,9 +7,10 @@
 
 namespace harpe {
 
-// The dictionary at the start of a `.npy` file. `problem` is "" iff the other fields hold.
+// The dictionary at the start of a `.npy` file. `problem` is "" if and only if the other fields
+// hold.
 struct NpyHeader {
-  std::string descr;  // "<f4"; for a structured type its text as written
+  std::string descr;  // "<f4"; for a structured type, its text as written
   bool fortran_order = false;
   std::vector<std::int64_t> shape;
   std::string problem;

@@ -54,15 +54,16 @@ std::vector<TaskId> puts_in_order(const Plan& plan, const Simulation& simulation
   return puts;
 }
 
-// Lines of one JSON array; each is put out when the next is known, for the last has no comma.
+// Lines of one JSON array. Each line is written when the next one is known, since the last has no
+// comma.
 class Timeline {
  public:
   explicit Timeline(const Plan& plan) : plan_(plan), lines_(task_lines(plan)) {
     for (const Task& task : plan.tasks) threads_.push_back(task.queue.value);
   }
 
-  // Puts of one queue are on their way side by side: each gets a row where nothing else is.
-  // Requires: in the order in which they start.
+  // Puts of one queue are in flight side by side, so each gets a row that is free at the time.
+  // Requires: puts in the order in which they start.
   void spread_put(TaskId id, Picoseconds start, Picoseconds end) {
     const RankId rank = plan_.queues[plan_.tasks[id.index()].queue.index()].rank;
     std::size_t row = 0;
@@ -87,7 +88,7 @@ class Timeline {
     }
   }
 
-  // A task, from and for microseconds.
+  // A task; `start` and `duration` in microseconds.
   void add_task(TaskId id, double start, double duration, Json more = Json::object()) {
     const Task& task = plan_.tasks[id.index()];
     more["task"] = lines_[id.index()];
@@ -96,14 +97,14 @@ class Timeline {
         {{"dur", duration}, {"args", std::move(more)}});
   }
 
-  // What a task waited before it began.
+  // A task's wait before it began.
   void add_wait(const TraceEvent& event) {
     if (event.waited.count() == 0) return;
     add(at(event.task, "X", "wait", "wait", microseconds(event.start - event.waited)),
         {{"dur", microseconds(event.waited)}, {"args", {{"task", lines_[event.task.index()]}}}});
   }
 
-  // How many blocks of each rank stand still.
+  // The number of waiting thread blocks of each rank.
   void add_standing(const std::vector<KernelEvent>& kernels) {
     std::map<RankId, std::vector<KernelEvent>> of_ranks;
     for (const KernelEvent& event : kernels) {
@@ -120,8 +121,8 @@ class Timeline {
     }
   }
 
-  // An arrow from the end of one task to the start of another. It leaves just before the end, for a
-  // slice does not hold its end.
+  // An arrow from the end of one task to the start of another. It starts just before the end,
+  // because a slice does not include its end.
   void add_arrow(TaskId from, const Span& span, TaskId to, double start, WaitKind kind) {
     constexpr std::int64_t kBefore = 1000;  // picoseconds
     const std::int64_t leaves = std::max(span.ready.value, span.end.value - kBefore);

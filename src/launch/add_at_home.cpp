@@ -9,14 +9,14 @@
 namespace harpe::launch {
 namespace {
 
-// A total of partial states: sources in the plan's order, and where it goes.
+// A total of partial states: its sources in the plan's order, and its task.
 struct Total {
   TaskId task;
   struct Source {
-    std::vector<LaidRef> parts;          // of the state: one, or o and lse
-    std::optional<std::int32_t> signal;  // that says it has arrived; none where no single one does
+    std::vector<LaidRef> parts;          // one for a sum, or o and lse
+    std::optional<std::int32_t> signal;  // of its arrival; none unless exactly one signal covers it
 
-    // Where the source has what the places have of another; none where it lacks any of it.
+    // The source's places for the same spans; none where it lacks any of them.
     [[nodiscard]] std::optional<std::vector<Place>> find(const std::vector<Place>& places) const {
       if (places.size() != parts.size()) return std::nullopt;
       std::vector<Place> found;
@@ -28,7 +28,7 @@ struct Total {
     }
   };
   std::vector<Source> sources;
-  std::int64_t elements = 0;  // of the state's first part
+  std::int64_t elements = 0;  // of the result's first part
 
   [[nodiscard]] bool has(const std::vector<Place>& places) const {
     return std::ranges::any_of(sources,
@@ -62,8 +62,8 @@ class HomeAdder {
   }
 
  private:
-  // The step's kernels as one, whose panels take what the totals add and store these; none where
-  // they do not make all of them.
+  // Merges the step's kernels into one, whose panels add the sources of the totals and store the
+  // results; none where the panels do not make all of the totals.
   [[nodiscard]] std::optional<Kernel> with_totals(const Step& step,
                                                   const std::vector<Total>& totals,
                                                   std::set<std::int32_t>& awaited) {
@@ -73,7 +73,7 @@ class HomeAdder {
     const auto add_to = [&](const Kernel& of, Panel& panel, const Total& total) {
       const std::optional<DType> operands = draft_.operand_type(of, panel);
       if (step.staying == Staying::None) {
-        panel = {.stores = panel.stores};  // what was stored here, and nothing that it makes anew
+        panel = {.stores = panel.stores};  // an addend instead of a sum made again
       }
       left -= count_elements(panel.stores.front().span);
       return take(total, operands, panel, awaited);
@@ -84,7 +84,8 @@ class HomeAdder {
         if (total != nullptr && !add_to(kernel, panel, *total)) return std::nullopt;
       }
     } else {
-      const Kernel& own = step.launch.kernels.back();  // what stays, else all that is sent
+      const Kernel& own = step.launch.kernels.back();  // the panels that stay, else all that are
+                                                       // sent
       const auto offset = static_cast<std::int32_t>(kernel.arrivals.size());
       for (Panel panel : own.panels) {
         const Total* const total = find(totals, panel);
@@ -126,7 +127,8 @@ class HomeAdder {
     return found == totals.end() ? nullptr : &*found;
   }
 
-  // The total right behind, and further ones that parts of the kernels' results are of.
+  // The total right behind, and further totals that have a part of the kernels' results as a
+  // source.
   [[nodiscard]] std::vector<Total> totals_behind(const Step& step) {
     std::vector<Total> totals;
     for (auto next = draft_.next(step.launch.does.back()); next && is_total(*next);
@@ -171,7 +173,7 @@ class HomeAdder {
     return total;
   }
 
-  // The signal of the total's that says the source has arrived; none where several say so.
+  // The signal that the total waits for and that covers the source; none where there are several.
   [[nodiscard]] std::optional<std::int32_t> signal_of(TaskId finalise,
                                                       std::span<const Ref> state) const {
     const auto& page = draft_.wiring.pages[rank_of(draft_.plan, finalise).index()];
@@ -190,8 +192,8 @@ class HomeAdder {
     return found;
   }
 
-  // The panel with the other sources as addends, stored where the total goes. Of one that makes
-  // nothing its own is an addend too, in its place.
+  // Adds the other sources as addends and stores the panel where the total goes. In a panel without
+  // a sum of its own, its own source is an addend too, at its position.
   [[nodiscard]] bool take(const Total& total, std::optional<DType> operands, Panel& panel,
                           std::set<std::int32_t>& awaited) {
     const TaskId finalise = total.task;

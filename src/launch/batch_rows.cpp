@@ -28,7 +28,7 @@ class RowBatcher {
     return count;
   }
 
-  // A joined task's step keeps what it was on its own.
+  // The step that a joined task had keeps the task's own kernels.
   [[nodiscard]] const std::vector<Kernel>& own_kernels(TaskId id) const {
     return draft_.steps[draft_.position[id.index()]].launch.kernels;
   }
@@ -45,7 +45,7 @@ class RowBatcher {
     return draft_.offers.batched(step.launch.does);
   }
 
-  // Tasks behind it that do the same to further ragged rows, where nothing is waited for
+  // The tasks behind `first` that do the same to further ragged rows, as long as nothing is awaited
   // or raised in between.
   [[nodiscard]] std::vector<TaskId> run_behind(TaskId first) {
     std::vector<TaskId> run;

@@ -7,7 +7,7 @@
 namespace harpe::launch {
 namespace {
 
-// What one rank launches.
+// The launches of one rank.
 class Rank {
  public:
   explicit Rank(Draft& draft) : draft_(draft) {}
@@ -32,7 +32,7 @@ class Rank {
     };
     const TaskId task = kernel_->does.front();
     if (std::ranges::any_of(kernel_->does, counts)) return draft_.refuse(task, Reason::CountsRows);
-    // Else it does not know its rank's page.
+    // A kernel without signals does not get the address of its rank's page.
     if (!names_signals(kernel_->kernels.front())) return draft_.refuse(task, Reason::NoSignals);
     if (draft_.target.shares_gpus) return draft_.refuse(task, Reason::SharedGpus);
     if (followers_ < others_) {
@@ -58,20 +58,20 @@ class Rank {
     return !launch.kernels.empty() || !launch.awaits.empty() || !launch.begun.empty() ||
            !launch.raises.empty() || is_collective(launch);
   }
-  // What it awaits before its kernel are beginnings of other ranks' executions.
+  // Before its kernel such a launch awaits only entries of other ranks.
   static bool is_only_kernel(const Launch& launch) {
     return launch.kernels.size() == 1 && launch.begun.empty() && launch.raises.empty() &&
            !is_collective(launch) && !launch.lands;
   }
 
-  // Behind the rank's first kernel, in its queue, and with kernels that need not know the epoch.
+  // Follows the rank's first kernel in the same queue, with kernels that do not need the epoch.
   [[nodiscard]] bool is_follower(const Launch& launch) const {
     return launch.queue == kernel_->queue && launch.begun.empty() && launch.raises.empty() &&
            !is_collective(launch) && !launch.lands &&
            std::ranges::none_of(launch.kernels, names_signals);
   }
 
-  // A few flags of ranks of this node. An Exit of its own may have any.
+  // At most `most_bounds` flags of ranks on this node. A separate Exit may have any signals.
   [[nodiscard]] bool has_plain_bounds(Bounds bounds) const {
     const std::size_t most = draft_.target.most_bounds;
     const auto is_flag = [&](SignalId id) {
@@ -88,14 +88,14 @@ class Rank {
            (bounds == Bounds::Begin || are_plain(*exit_));
   }
 
-  // Whether no task writes what the kernel may read before the Entry's waits are over.
+  // True if no task writes what the kernel may read before the Entry's waits are over.
   [[nodiscard]] bool may_read_early() const {
     const auto is_input = [&](const Place& place) {
       return place.alloc.index() < draft_.plan.allocs.size() &&
              draft_.plan.allocs[place.alloc.index()].rank == kernel_->rank &&
              draft_.writers[place.alloc.index()].empty();
     };
-    // Of an arrival that is awaited the rows of A come by its signal, those of B do not.
+    // If an arrival is awaited, its signal covers the rows of A, but not those of B.
     const Kernel& kernel = kernel_->kernels.front();
     return std::ranges::all_of(
                kernel.arrivals,
@@ -112,8 +112,8 @@ class Rank {
   Launch* entry_ = nullptr;
   Launch* exit_ = nullptr;
   Launch* kernel_ = nullptr;
-  int others_ = 0;     // that do something
-  int followers_ = 0;  // of these, behind the kernel
+  int others_ = 0;     // other launches that do something
+  int followers_ = 0;  // those of them that follow the kernel
 };
 
 }  // namespace

@@ -7,7 +7,7 @@
 namespace harpe::launch {
 namespace {
 
-// Where boxes begin or end inside the span.
+// Positions inside a span at which boxes begin or end.
 struct Cuts {
   std::size_t axis = 0;  // of the span
   std::set<std::int64_t> at;
@@ -20,7 +20,7 @@ bool meet(const Span& a, const Span& b) {
   return true;
 }
 
-// None where they are along several axes.
+// None where the cuts lie along several axes.
 std::optional<Cuts> find_cuts(const Span& span, std::span<const Span> boxes) {
   Cuts cuts;
   for (const Span& box : boxes) {
@@ -37,7 +37,7 @@ std::optional<Cuts> find_cuts(const Span& span, std::span<const Span> boxes) {
   return cuts;
 }
 
-// Where the buffer of the place has the axis of the program.
+// The index of the program's axis among the axes of the place's buffer.
 std::optional<std::size_t> find_axis(const Draft& draft, const Place& place, int axis) {
   const int buffer = draft.layouts.buffer_of(place.alloc);
   const std::vector<int>& axes = draft.blocks.buffers()[static_cast<std::size_t>(buffer)].axes;
@@ -56,7 +56,9 @@ std::optional<std::vector<Panel>> cut_panel(const Draft& draft, const Panel& pan
   if (cuts->at.empty()) return std::vector{panel};
   const int buffer = draft.layouts.buffer_of(first.alloc);
   const std::vector<int>& axes = draft.blocks.buffers()[static_cast<std::size_t>(buffer)].axes;
-  if (cuts->axis >= axes.size()) return std::nullopt;  // values of a row are not cut
+  if (cuts->axis >= axes.size())
+    return std::nullopt;  // the dimensions of a row's value cannot be
+                          // cut
   const int axis = axes[cuts->axis];
   const auto has_axis = [&](const Place& place) {
     return find_axis(draft, place, axis).has_value();

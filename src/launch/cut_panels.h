@@ -9,9 +9,9 @@
 
 namespace harpe::launch {
 
-// The panel in parts along one axis, such that each part stores all or nothing of every box:
-// rectangles of its first result. What it reads is cut where it has the axis. None where the boxes
-// would cut along several axes, or along one that not all results have.
+// Cuts a panel along one axis, so that each part stores all or nothing of every box. Boxes are
+// rectangles of the panel's first result. Reads are cut where they have the axis. Returns none
+// where the boxes would cut along several axes, or along an axis that some result lacks.
 [[nodiscard]] std::optional<std::vector<Panel>> cut_panel(const Draft& draft, const Panel& panel,
                                                           std::span<const Span> boxes);
 

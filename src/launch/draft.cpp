@@ -111,7 +111,7 @@ Launch Draft::launch_of(RankId rank, TaskId id, bool lands) const {
   return launch;
 }
 
-// What a rank lands stands right behind its Entry.
+// The landings of a rank's incoming puts follow its Entry.
 void Draft::add_steps() {
   std::map<TaskId, std::size_t> landings;
   for (std::size_t at = 0; at < wiring.sequence.size(); ++at) {
@@ -151,7 +151,7 @@ Checked<Ok> Draft::add_kernels() {
     const auto own = [&](const Ref& ref) { return alloc_of(ref).rank == step.launch.rank; };
     const bool is_local =
         std::ranges::all_of(task(id).reads, own) && std::ranges::all_of(task(id).writes, own);
-    // A copy within a GPU is a kernel's work.
+    // A kernel, not the copy engine, copies within a GPU.
     is_by_engine[id.index()] = step.launch.kernels.empty() ||
                                (std::ranges::all_of(step.launch.kernels, is_copy) && !is_local);
   }

@@ -19,7 +19,7 @@ enum class Reason : std::uint8_t {
 #undef HP_REASON
 };
 
-// What a pass decided about the launch of a task: it changed it, or why it did not.
+// A pass's decision about the launch of a task: applied, or refused for a reason.
 struct Decision {
   std::string_view pass;
   TaskId task;
@@ -29,26 +29,26 @@ struct Decision {
 };
 [[nodiscard]] std::string print(const Decision& decision);
 
-// Of a launch that stores at peers: all its panels do; others are a second kernel's, until they
-// are added up with what has arrived; or all are one kernel's.
+// Where a launch that stores at peers makes the panels that stay on its rank: there are none, a
+// second kernel makes them until add_at_home joins both, or the same kernel makes them.
 enum class Staying : std::uint8_t { None, Apart, Inside };
 
-// A launch under way. `after` and `begun` name steps.
+// A launch that passes still change. `after` and `begun` hold step indices instead of launch ids.
 struct Step {
   Launch launch;
-  bool waits_inside = false;         // for its members' signals
+  bool waits_inside = false;         // the kernel waits for the signals of its tasks
   bool stores_at_peers = false;      // its first kernel has the panels that are sent
-  Staying staying = Staying::None;   // where its panels are that are not sent
-  bool is_joined = false;            // to another, which does its tasks
-  std::vector<TaskId> waiting = {};  // of its tasks, those that wait for something inside
+  Staying staying = Staying::None;   // where the panels are made that stay on the rank
+  bool is_joined = false;            // to another step, which does its tasks
+  std::vector<TaskId> waiting = {};  // those of its tasks that wait inside the kernel
 };
 
-// The launch without its kernels, as Offers::choose is asked about others in their place.
+// The launch without kernels and signals. Passes give it to Offers::choose with a changed kernel.
 [[nodiscard]] Launch proposal(const Launch& launch);
 
-// What passes know of the plan, and how it is ordered.
+// The input of the passes: the plan, its target and its synchronization.
 struct DraftSource {
-  const Plan& plan;  // with the boxes of exchanges behind its allocations
+  const Plan& plan;  // the boxes of exchanges follow its own allocations
   const Blocks& blocks;
   const Target::Facts& target;
   Offers& offers;
@@ -56,11 +56,12 @@ struct DraftSource {
   const sync::Wiring& wiring;
 };
 
-// The launch plan under way: first every task is a launch of its own; passes join launches and edit
-// their kernels. Lookups are by task and allocation, so that passes are near linear in the plan.
+// The launch plan while passes change it. At first every task is a launch of its own; passes join
+// launches and edit their kernels. Lookups are by task and allocation, so that passes take nearly
+// linear time in the plan.
 class Draft : public DraftSource {
  public:
-  // Errors: those of Offers::kernels_of. Requires: the source's parts outlive it.
+  // Errors: those of Offers::kernels_of. Requires: everything that `source` refers to outlives it.
   [[nodiscard]] static Checked<Draft> begin(const DraftSource& source,
                                             const std::vector<AllocId>& partials16);
 
@@ -78,19 +79,19 @@ class Draft : public DraftSource {
   [[nodiscard]] Raise raise_of(const sync::PageRaise& raise) const {
     return {.signal = signal_id(raise.rank, raise.signal), .adds = raise.added};
   }
-  // The task behind in its queue.
+  // The task that follows in the same queue.
   [[nodiscard]] std::optional<TaskId> next(TaskId id) const { return next_of[id.index()]; }
-  // Whether the task's signals need no launch of their own, for kernels of launches from `step` on.
+  // True if, for kernels of launches from `step` on, no launch has to raise the task's signals.
   [[nodiscard]] bool is_silent(TaskId id, std::size_t step) const {
     return silent_from[id.index()] <= step;
   }
   [[nodiscard]] DType dtype_of(AllocId alloc) const { return plan.allocs[alloc.index()].dtype; }
-  // What the panel's operands are stored in; none where it meets none.
+  // The type of the panel's operands; none where the panel meets no arrival.
   [[nodiscard]] std::optional<DType> operand_type(const Kernel& kernel, const Panel& panel) const;
 
-  // The tasks of `other`, which is launched no more, belong to `step`.
+  // Moves the tasks of `other`, which is not launched any more, to `step`.
   void join(std::size_t step, std::size_t other);
-  // As of a task whose signals a kernel raises, or that no task waits for.
+  // Marks a task whose signals a kernel raises, or that no task waits for.
   void silence(TaskId id, std::size_t from_step);
 
   void applied(TaskId id) { decisions.push_back({.pass = pass, .task = id, .refused = {}}); }
@@ -98,29 +99,29 @@ class Draft : public DraftSource {
     decisions.push_back({.pass = pass, .task = id, .refused = reason, .a = a, .b = b});
   }
 
-  // As it stands: without launches that were joined to others, and numbered anew.
+  // The current launch plan: joined launches are left out, and ids are dense.
   [[nodiscard]] LaunchPlan plan_so_far() const;
-  // The same once no pass is left. The draft is used up.
+  // The same after the last pass. It leaves the draft empty.
   [[nodiscard]] LaunchPlan finish();
 
   RefLayouts layouts;
-  LaunchPlan out;           // but for its launches
+  LaunchPlan out;           // without its launches
   std::vector<Step> steps;  // rank by rank, in the order in which a rank issues them
   // By task:
-  std::vector<std::size_t> step_at;   // its step; of a put its packing
-  std::vector<std::size_t> position;  // the step that was its own
+  std::vector<std::size_t> step_at;   // its step; for a put, the step that packs it
+  std::vector<std::size_t> position;  // the step that begin made for it
   std::vector<std::optional<TaskId>> next_of;
   std::vector<std::size_t> silent_from;
-  std::vector<bool> is_first;      // in its queue
-  std::vector<bool> is_followed;   // by tasks of other queues of its rank
-  std::vector<bool> has_kernels;   // on its own
-  std::vector<bool> is_by_engine;  // the copy engine alone does its work, if any
-  // By allocation, each task once:
+  std::vector<bool> is_first;      // the first task of its queue
+  std::vector<bool> is_followed;   // tasks in other queues of its rank wait for it
+  std::vector<bool> has_kernels;   // its own launch has kernels
+  std::vector<bool> is_by_engine;  // only the copy engine works for it, if anything does
+  // By allocation, each task once, in ascending order:
   std::vector<std::vector<TaskId>> readers;
   std::vector<std::vector<TaskId>> writers;
 
   std::vector<std::int32_t> first_signal;  // by rank
-  std::string_view pass;                   // that is at work
+  std::string_view pass;                   // the pass that runs
   std::vector<Decision> decisions;
 
  private:

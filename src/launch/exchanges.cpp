@@ -21,7 +21,7 @@ class Chooser {
   Chooser(const Plan& plan, const Blocks& blocks, const ExchangeRules& rules)
       : plan_(plan), blocks_(blocks), rules_(rules), boxes_at_(arena_bytes(plan)) {}
 
-  // `for_all`: why pulls do all of them; "" where nothing speaks against the library.
+  // `for_all`: why all collectives are done by pulls; "" if the library may do them.
   Exchanges choose(std::string for_all) {
     const std::map<std::int32_t, Members> groups = find_groups();
     if (for_all.empty() && !are_in_one_order(groups)) {
@@ -55,8 +55,8 @@ class Chooser {
     return groups;
   }
 
-  // The library's kernels of a rank run one after the other in an order that all ranks share: that
-  // of a queue, whose groups a verified plan has in one order on all ranks.
+  // The library's kernels of a rank run one after the other, so all ranks need the same order. One
+  // queue gives it: a verified plan has the groups of a queue in the same order on all ranks.
   [[nodiscard]] bool are_in_one_order(const std::map<std::int32_t, Members>& groups) const {
     std::map<RankId, std::set<QueueId>> queues;
     for (const auto& [group, members] : groups) {
@@ -90,7 +90,7 @@ class Chooser {
     return sum.wire && *sum.wire != alloc_of(sum.writes.front()).dtype;
   }
 
-  // False where the library cannot.
+  // False where the library cannot do the collective.
   [[nodiscard]] bool add(std::int32_t group, const Members& members) {
     const std::size_t boxes = chosen_.boxes.size();
     Exchange exchange;
@@ -110,7 +110,7 @@ class Chooser {
     return fits;
   }
 
-  // The member that a part comes from; none where that is no member.
+  // The member that owns what `ref` reads; none where the owner is not a member.
   [[nodiscard]] std::optional<std::size_t> giver(const Ref& ref, const Members& members) const {
     const RankId rank = alloc_of(ref).rank;
     const auto found =
@@ -119,7 +119,7 @@ class Chooser {
     return static_cast<std::size_t>(found - members.begin());
   }
 
-  // What every member takes from each.
+  // The parts that every member receives from each member.
   [[nodiscard]] bool move(const Members& members, std::vector<ExchangePart>& parts) const {
     for (const TaskId member : members) {
       const Task& taker = task(member);
@@ -135,7 +135,7 @@ class Chooser {
     return true;
   }
 
-  // Every member has an inbox for each of the others, and outboxes where parts are rounded.
+  // Gives every member an inbox for each other member, and outboxes where parts are rounded.
   [[nodiscard]] bool sum(const Members& members, std::map<RankId, SumSteps>& sums,
                          std::vector<ExchangePart>& parts) {
     std::vector<std::int64_t> ends(members.size(), boxes_at_);
@@ -171,7 +171,7 @@ class Chooser {
     return copy;
   }
 
-  // Memory of a rank for what travels to the taker, behind all that the plan has there.
+  // Adds memory on a rank, behind all of the plan's memory there, for what is sent to the taker.
   [[nodiscard]] Ref add_box(const Task& taker, RankId rank, std::int64_t& end) {
     constexpr std::int64_t kAlign = 512;
     Ref ref = taker.writes.front();
@@ -190,7 +190,7 @@ class Chooser {
     return ref;
   }
 
-  // The library is given words of two bytes, and knows of no rows that are not used.
+  // The library moves 2-byte elements, and it cannot skip unused rows.
   [[nodiscard]] bool is_one_run(const ExchangePart& part) const {
     const int buffer = blocks_.find_buffer(alloc_of(part.source).buffer);
     if (is_ragged(plan_, blocks_, buffer)) return false;
@@ -201,7 +201,7 @@ class Chooser {
     return size_in_bytes(dtype) % 2 == 0 && is_one_run(part.source) && is_one_run(part.destination);
   }
 
-  // A slot that takes several contents in turn holds one of them at a time.
+  // A slot that holds several contents in turn holds one of them at a time.
   [[nodiscard]] bool is_one_run(const Ref& ref) const {
     const Alloc& alloc = alloc_of(ref);
     const int buffer = blocks_.find_buffer(alloc.buffer);

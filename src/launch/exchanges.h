@@ -10,29 +10,29 @@
 
 namespace harpe::launch {
 
-// Who does a plan's collectives: a library that moves data between ranks, or each rank by pulling
-// its part from its peers.
+// What executes a plan's collectives: a library that moves data between ranks, or pulls, in which
+// each rank reads its part from its peers.
 enum class ExchangeEngine : std::uint8_t {
-  Auto,     // the library what it was measured to be faster at
-  Library,  // the library all that it can do
+  Auto,     // the library where measurements found it faster
+  Library,  // the library for every collective that it can do
   Pull,
 };
 
-// From so many bytes on that a rank takes from others the library is faster than pulls.
+// The library is chosen if a rank receives at least this many bytes.
 struct ExchangeRules {
   ExchangeEngine engine = ExchangeEngine::Auto;
-  std::int64_t least_gathered = 0;  // of all-gathers
-  std::int64_t least_rounded = 0;   // of sums that are rounded on their way
+  std::int64_t least_gathered = 0;  // for all-gathers
+  std::int64_t least_rounded = 0;   // for sums that are rounded before they are sent
 };
 
-// What one member of a sum does itself: the library only brings what the others give, so that order
-// and roundings are the plan's.
+// A member's own steps of a sum. The library only delivers the contributions of the others, so that
+// the plan determines the order of additions and the roundings.
 struct SumSteps {
-  std::vector<Task> rounds;  // copies to outboxes of what travels in another type
-  Task fold;                 // of inboxes, and of what is the member's own
+  std::vector<Task> rounds;  // copies to outboxes of what is sent in another type
+  Task fold;                 // over the inboxes and the member's own contribution
 };
 
-// What one rank gives to another: where it lies on both sides.
+// One rank's contribution for another, with its place on both sides.
 struct ExchangePart {
   RankId from;
   RankId to;
@@ -40,27 +40,27 @@ struct ExchangePart {
   Ref destination;
 };
 
-// A collective that the library does.
+// A collective that the library executes.
 struct Exchange {
   std::vector<RankId> members;      // ascending
-  std::vector<ExchangePart> parts;  // each one run of bytes on both sides
-  std::map<RankId, SumSteps> sums;  // empty: data are only moved
+  std::vector<ExchangePart> parts;  // each is contiguous on both sides
+  std::map<RankId, SumSteps> sums;  // empty if data is only moved
 };
 
-// A plan's collectives, by group.
+// A plan's collectives, by group number.
 struct Exchanges {
-  std::vector<Alloc> boxes;  // that sums go through; ids behind the plan's allocations
+  std::vector<Alloc> boxes;  // buffers of sums; their ids follow the plan's allocations
   std::map<std::int32_t, Exchange> by_library;
-  std::map<std::int32_t, std::string> by_pulls;  // why
+  std::map<std::int32_t, std::string> by_pulls;  // the reason for pulls
 
-  // The library is not to be had.
+  // For when the library is unavailable: executes every collective by pulls.
   void refuse_all(const std::string& reason);
 };
 
-// Precondition of each collective: GPUs are not shared, no kernel of the plan waits inside, a
-// rank's collectives are in one queue, parts are one run of bytes on both sides.
-// Effect: sums go through boxes, rounded to `wire` before, folded in the plan's order.
-// Requires: a verified plan, and its blocks.
+// Chooses the library for a collective only if GPUs are not shared, no kernel of the plan waits
+// inside, each rank has its collectives in one queue, and every part is contiguous on both sides.
+// Effect: sums go through boxes; contributions are rounded to `wire` first and folded in the plan's
+// order. Requires: a verified plan, and its blocks.
 [[nodiscard]] Exchanges choose_exchanges(const Plan& plan, const Blocks& blocks,
                                          const ExchangeRules& rules, bool shares_gpus,
                                          bool waits_inside);

@@ -7,7 +7,7 @@
 namespace harpe::launch {
 namespace {
 
-// Thread blocks that make a kernel's copies: pairs, as clusters are.
+// The number of thread blocks that make a kernel's copies. It is even, because clusters are pairs.
 std::int32_t count_blocks(const NormalForm& form, std::int32_t otherwise) {
   std::int64_t blocks = otherwise;
   for (const NestForm& nest : form.nests) {
@@ -79,7 +79,7 @@ class CopyFuser {
     return false;
   }
 
-  // What waits before the kernel must not hold up more than stores: bound_epochs has it wait
+  // Waits before the kernel may delay only its stores, which holds if bound_epochs can move them
   // inside.
   [[nodiscard]] bool may_wait_for_others(const Kernel& kernel, const std::string& variant) const {
     Kernel chosen = kernel;
@@ -93,12 +93,12 @@ class CopyFuser {
     });
   }
 
-  // Nothing but the Entry comes before it, in its queue or by an event.
+  // Only the Entry precedes the task, in its queue or by an event.
   [[nodiscard]] bool begins_at_once(TaskId id) const {
     return draft_.is_first[id.index()] && is_behind_entry(id);
   }
 
-  // None where something before it makes what it reads, or it is no dense copy.
+  // None where a task makes what the copy reads, or the copy is not one dense rectangle.
   [[nodiscard]] std::optional<FusedCopy> fused_copy(TaskId copy) const {
     const Task& task = draft_.task(copy);
     const sync::TaskWiring& wiring = draft_.wiring_of(copy);
@@ -119,7 +119,8 @@ class CopyFuser {
         .from = *from, .to = *to, .raises = draft_.raise_of(wiring.raises.front()).signal};
   }
 
-  // Behind the first task, whose queue it is, and before the last, which others follow.
+  // Inserts the copies behind the first task, which determines the queue, and before the last,
+  // which other launches follow.
   void accept(std::size_t at, const std::vector<TaskId>& copies) {
     std::vector<TaskId>& does = draft_.steps[at].launch.does;
     const std::size_t members = does.size();

@@ -19,17 +19,17 @@ bool is_pointwise(const Stmt& stmt) {
   return leaf != nullptr && leaf->pointwise;
 }
 
-// A pointwise task, where it reads and writes.
+// A pointwise task, and where it reads and writes.
 struct MapTask {
   TaskId id;
   const Task& task;
   const Stmt& stmt;
-  AllocId made;  // that the kernels before it store
+  AllocId made;  // the allocation that the kernels before it store
   std::vector<LaidRef> reads;
   std::vector<LaidRef> writes;
 };
 
-// Kernels of a launch that do a pointwise task too.
+// Kernels of a launch that also do a pointwise task.
 struct Proposal {
   std::size_t at = 0;
   TaskId task;
@@ -51,7 +51,7 @@ class MapFuser {
     }
   }
 
-  // Until no launch has a map behind it.
+  // Runs rounds until no launch has a map behind it.
   void fuse_all() {
     while (!tasks_.empty() && fuse_round()) {
     }
@@ -59,8 +59,8 @@ class MapFuser {
   }
 
  private:
-  // Whether a launch has taken a map in. Of statements whose rounding vanishes all tasks are, or
-  // none: replicas of a result keep equal bits.
+  // True if a launch took in a map. Fusing removes a rounding, so either all tasks of a statement
+  // are fused or none: replicas of a result then have equal bits.
   bool fuse_round() {
     std::map<StatementKey, std::vector<Proposal>> proposals;
     for (std::size_t at = 0; at < draft_.steps.size(); ++at) {
@@ -150,7 +150,7 @@ class MapFuser {
     return std::nullopt;
   }
 
-  // Nobody but the launch and the map uses what is stored, and the caller does not have it.
+  // True if only the launch and the map use what is stored, and it is not a result of the caller's.
   [[nodiscard]] bool is_sole_reader(std::size_t at, TaskId map, AllocId made) {
     const Buffer& buffer =
         *find_buffer(draft_.plan.program, draft_.plan.allocs[made.index()].buffer);
@@ -171,7 +171,7 @@ class MapFuser {
     return true;
   }
 
-  // Each element is made of the panel's element at its place.
+  // True if each element of the result depends on the panel's element at the same place.
   [[nodiscard]] bool keeps_places(const MapTask& map) {
     const auto buffer_of = [&](const Access& access) -> const Buffer& {
       return *find_buffer(draft_.plan.program, access.buffer);
@@ -194,9 +194,10 @@ class MapFuser {
     return fits;
   }
 
-  // Whether the kernels make all that the task reads of what they store, and nothing else.
+  // True if the kernels make all of the task's result, and store nothing that the task does not
+  // read.
   [[nodiscard]] bool add_map(const MapTask& map, std::vector<Kernel>& kernels) {
-    std::int64_t left = 0;  // elements of its result that no panel makes yet
+    std::int64_t left = 0;  // elements of the result that no panel makes yet
     for (const LaidRef& ref : map.writes) left += ref.elements();
     for (Kernel& kernel : kernels) {
       for (Panel& panel : kernel.panels) {
@@ -266,7 +267,7 @@ class MapFuser {
     return true;
   }
 
-  // A task that one round leaves alone may be behind another launch in the next.
+  // A task that one round refuses may be behind another launch in the next round.
   void refuse(TaskId task, Reason reason, std::int64_t a = 0, std::int64_t b = 0) {
     refused_.insert_or_assign(
         task, Decision{.pass = draft_.pass, .task = task, .refused = reason, .a = a, .b = b});
@@ -277,7 +278,8 @@ class MapFuser {
   }
 
   Draft& draft_;
-  std::map<StatementKey, std::int64_t> tasks_;  // computes of each pointwise statement
+  std::map<StatementKey, std::int64_t> tasks_;  // number of compute tasks of each pointwise
+                                                // statement
   std::map<TaskId, Decision> refused_;
 };
 

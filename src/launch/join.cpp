@@ -9,7 +9,7 @@
 namespace harpe::launch {
 namespace {
 
-// The place of one like it in `all`, which may become its.
+// The index of an element of `all` that is like `one`, which is appended if there is none.
 template <class Value, class Alike>
 std::size_t index_in(std::vector<Value>& all, const Value& one, const Alike& alike) {
   const auto found = std::ranges::find_if(all, [&](const Value& each) { return alike(each, one); });
@@ -18,7 +18,7 @@ std::size_t index_in(std::vector<Value>& all, const Value& one, const Alike& ali
   return all.size() - 1;
 }
 
-// Of GEMMs each kernel brings one arrival.
+// Each GEMM kernel contributes one arrival.
 std::optional<Reason> add_gemm(Kernel& joined, const Kernel& kernel, Arrival arrival) {
   const auto index = static_cast<std::int32_t>(joined.arrivals.size());
   Panel panel = kernel.panels.front();
@@ -34,8 +34,8 @@ std::optional<Reason> add_gemm(Kernel& joined, const Kernel& kernel, Arrival arr
   return std::nullopt;
 }
 
-// A panel's first chunk carries on from a state or begins one, as the first panel's does; every
-// other carries on.
+// A panel's first chunk either continues a state or starts one, as the first panel's chunk does.
+// Every later chunk of the panel continues a state.
 std::optional<Reason> add_attention(Kernel& joined, const Kernel& kernel, const Arrival& arrival) {
   Panel panel = kernel.panels.front();
   const std::size_t panels = joined.panels.size();
@@ -65,7 +65,7 @@ bool has_one_panel(const Kernel& kernel) {
          kernel.arrivals.front().reads.size() == 2 && !kernel.panels.front().stores.empty();
 }
 
-// Whether positions say who sees whom.
+// True if a mask depends on positions.
 bool is_masked(const Draft& draft, const Task& task) {
   const std::vector<Nest>& nests = draft.plan.program.nests;
   const auto nest = std::ranges::find(nests, task.nest, &Nest::name);
@@ -109,7 +109,7 @@ Result<Kernel, Refused> join_kernels(const Draft& draft, std::span<const Awaited
 Kernel with_panels(const Kernel& kernel, std::vector<Panel> panels) {
   Kernel result;
   result.name = kernel.name;
-  std::map<std::int32_t, std::int32_t> taken;  // arrivals of `kernel`, and what they are now
+  std::map<std::int32_t, std::int32_t> taken;  // from arrivals of `kernel` to those of `result`
   for (Panel& panel : panels) {
     for (std::int32_t& met : panel.meets) {
       const auto next = static_cast<std::int32_t>(result.arrivals.size());

@@ -4,7 +4,7 @@
 namespace harpe::launch {
 namespace {
 
-// A group's members as one kernel.
+// Joins the kernels of a group's members into one.
 class GroupJoiner {
  public:
   GroupJoiner(Draft& draft, const std::vector<TaskId>& members)

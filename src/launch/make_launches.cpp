@@ -44,7 +44,7 @@ sync::Wiring wire(const Plan& plan, const sync::Groups& groups, const Target::Fa
                              : sync::wire(plan, between);
 }
 
-// What the library does is over on a rank only when no member needs that rank's part any more.
+// A library call ends on a rank only when no member needs that rank's part any more.
 void end_by_themselves(const Plan& plan, const Exchanges& exchanges, sync::Wiring& wiring) {
   for (std::size_t i = 0; i < plan.tasks.size(); ++i) {
     if (exchanges.by_library.contains(plan.tasks[i].group)) sync::end_by_itself(wiring.tasks[i]);

@@ -12,19 +12,19 @@
 namespace harpe::launch {
 
 struct LaunchOptions {
-  // Called behind `begin` and every pass with its name.
+  // Called with its name after `begin` and after every pass.
   std::function<void(std::string_view pass, const Draft& draft)> after_pass = {};
-  // A pass that is left out, to see what it brings: such launch plans are priced, and not run.
+  // A pass to leave out, to measure its effect. Such a launch plan is only priced, never run.
   std::string_view without = {};
 };
 
 // `begin`, then the passes in their order.
 [[nodiscard]] std::vector<std::string_view> pass_names();
 
-// Who does the plan's collectives on the target. Requires: a verified plan, and its blocks.
+// What executes the plan's collectives on the target. Requires: a verified plan, and its blocks.
 [[nodiscard]] Exchanges exchanges_of(const Plan& plan, const Blocks& blocks, const Target& target);
 
-// What the target launches for a plan. Pure. Requires: a verified plan, and its blocks.
+// Makes the target's launch plan of a plan. Pure. Requires: a verified plan, and its blocks.
 // Errors: Target::check's, Offers::kernels_of's.
 [[nodiscard]] Checked<LaunchPlan> make_launches(const Plan& plan, const Blocks& blocks,
                                                 const Target& target,

@@ -11,7 +11,7 @@ namespace {
 
 using Users = std::vector<std::vector<TaskId>>;  // by allocation
 
-// Takes the states block by block, and rounds each as it takes it.
+// True if the task copies or rounds the states block by block and stores them as `dtype`.
 bool rounds(const Plan& plan, const Task& task, AllocId states, DType dtype) {
   const bool is_exchange =
       task.kind == TaskKind::Collective && task.collective != CollectiveOp::ReduceScatter;
@@ -82,7 +82,7 @@ class PartialFinder {
     return true;
   }
 
-  // None where the kernel carries the state on, adds to it, or has other operands.
+  // None where the kernel continues a state, adds to memory, or has operands of another type.
   [[nodiscard]] std::optional<Kernel> store_rounded(AllocId id, const Kernel& kernel) const {
     if (kernel.panels.size() != 1) return std::nullopt;
     const Panel& panel = kernel.panels.front();

@@ -8,7 +8,7 @@
 namespace harpe::launch {
 namespace {
 
-// Copies within a rank of its own inputs, which lie as still as the copies do.
+// Copies of a rank's own inputs within the rank. An input is as constant as its copy.
 class InputCopies {
  public:
   explicit InputCopies(Draft& draft) : draft_(draft) {
@@ -22,7 +22,7 @@ class InputCopies {
 
   [[nodiscard]] const std::vector<TaskId>& of(RankId rank) const { return by_rank_[rank.index()]; }
 
-  // Where one of them has taken the place from, if any has.
+  // The input that one of the copies took the place from, if any did.
   [[nodiscard]] std::optional<Place> source_of(const Place& place) const {
     for (const Taken& taken : into_[place.alloc.index()]) {
       if (contains(taken.span, place.span)) return Place{.alloc = taken.from, .span = place.span};
@@ -76,10 +76,10 @@ class InPlaceReader {
     const TaskId first = step.launch.does.front();
     Kernel kernel = step.launch.kernels.front();
     std::vector<bool> in_place;
-    std::size_t operands = 0;  // that were copied
+    std::size_t operands = 0;  // operands that were copied
     std::size_t wanted = 0;
     for (Arrival& arrival : kernel.arrivals) {
-      // Of a GEMM the K chunk of A or of B; keys and values, which belong together.
+      // A GEMM may read only one operand in place; keys and values belong together.
       const bool is_gemm = kernel.panels.front().reads.empty();
       const std::size_t moved = redirect(arrival);
       in_place.push_back(moved > 0);
@@ -92,7 +92,7 @@ class InPlaceReader {
                            static_cast<std::int64_t>(kernel.arrivals.size()));
     }
     step.launch.kernels.front() = std::move(kernel);
-    std::set<std::int32_t> unheard;  // signals that nothing waits for any more
+    std::set<std::int32_t> unheard;  // signals that no task waits for any more
     std::vector<TaskId> waiting;
     for (std::size_t i = 0; i < in_place.size(); ++i) {
       const TaskId member = step.waiting[i];
@@ -110,7 +110,7 @@ class InPlaceReader {
   }
 
  private:
-  // How many operands are read where they were copied from now.
+  // Redirects operands to the inputs that they were copied from. Returns how many it redirected.
   [[nodiscard]] std::size_t redirect(Arrival& arrival) const {
     std::size_t moved = 0;
     for (Place& read : arrival.reads) {
@@ -123,8 +123,8 @@ class InPlaceReader {
     return moved;
   }
 
-  // Copies that only these tasks would have read are not made, and raise nothing where all that
-  // they raise is unheard.
+  // Skips copies that only `members` would have read. A skipped copy raises no signal if all of its
+  // signals are in `unheard`.
   void skip_copies(std::size_t at, const std::set<TaskId>& members,
                    const std::set<std::int32_t>& unheard) {
     const RankId rank = draft_.steps[at].launch.rank;

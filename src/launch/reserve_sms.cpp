@@ -9,9 +9,9 @@
 namespace harpe::launch {
 namespace {
 
-// What else a rank's GPU must do while a kernel on it waits inside for signals, its own or a
-// peer's: a kernel that fills the GPU lets no other begin, not even one that raises a signal or
-// waits for one (docs/gpu.md).
+// What else a rank's GPU must run while a kernel on it waits inside for signals. A kernel that
+// fills the GPU lets no other kernel start, not even one that raises a signal or waits for one
+// (docs/gpu.md).
 class Reserver {
  public:
   explicit Reserver(Draft& draft) : draft_(draft) {
@@ -39,7 +39,7 @@ class Reserver {
     if (launch.reserved_sms > 0 || !launch.begun.empty()) draft_.applied(launch.does.front());
   }
 
-  // Whether the copy engine alone moves what the task moves, and can raise all that it raises.
+  // True if only the copy engine moves the task's data, and it can raise all of the task's signals.
   [[nodiscard]] bool is_raised_by_engine(TaskId id) const {
     const sync::TaskWiring& wiring = draft_.wiring_of(id);
     const RankId rank = rank_of(draft_.plan, id);
@@ -87,7 +87,8 @@ class Reserver {
     }
   }
 
-  // Once what it and the tasks before it in its queue wait for is there.
+  // True if neither the producer nor a task before it in its queue needs a kernel: the copy engine
+  // does them and raises their signals, and they wait for entries alone.
   [[nodiscard]] bool needs_no_kernel(std::size_t at, TaskId producer) const {
     for (const TaskId id : queues_[draft_.task(producer).queue.index()]) {
       if (draft_.is_silent(id, at)) continue;
@@ -101,7 +102,7 @@ class Reserver {
 
   Draft& draft_;
   std::vector<std::vector<TaskId>> queues_;
-  std::vector<std::vector<Need>> needs_;  // by rank of the producer, or of where it lands
+  std::vector<std::vector<Need>> needs_;  // by rank of the producer, or of the landing
 };
 
 }  // namespace

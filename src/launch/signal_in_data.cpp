@@ -10,21 +10,21 @@
 namespace harpe::launch {
 namespace {
 
-// A kernel of a launch under way.
+// A kernel of a launch.
 struct KernelAt {
   std::size_t step = 0;
   std::size_t kernel = 0;
   friend auto operator<=>(const KernelAt&, const KernelAt&) = default;
 };
 
-// Who raises a signal and who waits for it.
+// The kernels that raise a signal and those that wait for it.
 struct Use {
-  std::vector<KernelAt> stores;   // fused ones that raise it as a flag
-  std::vector<KernelAt> addends;  // that wait for it
-  std::vector<Place> stored;      // by panels of these stores
+  std::vector<KernelAt> stores;   // fused stores that raise it as a flag
+  std::vector<KernelAt> addends;  // addends that wait for it
+  std::vector<Place> stored;      // by the panels of these stores
   std::vector<Place> read;        // by these addends
   std::set<DType> dtypes;         // of these panels
-  int others = 0;                 // that raise it or wait for it
+  int others = 0;                 // other uses: they raise it, wait for it, or add to memory
 };
 
 class Carrier {
@@ -40,7 +40,7 @@ class Carrier {
     }
   }
 
-  // All that a kernel awaits so, or none of it.
+  // A kernel awaits all suitable signals in data, or none of them.
   void carry() {
     std::map<KernelAt, std::vector<SignalId>> carried;
     std::map<KernelAt, std::int64_t> bytes;
@@ -128,7 +128,7 @@ class Carrier {
            });
   }
 
-  // Whether it is the plan's own memory, and no other launches touch it.
+  // True if the memory is not a home, and no other launches touch it.
   [[nodiscard]] bool is_between(AllocId alloc, KernelAt from, KernelAt to) const {
     if (draft_.plan.allocs[alloc.index()].level == Level::Home) return false;
     const auto is_of = [&](std::size_t step) {
@@ -138,7 +138,7 @@ class Carrier {
            std::ranges::all_of(draft_.readers[alloc.index()], is_of(to.step));
   }
 
-  // Whether the kernel reads each of its elements once, and writes none.
+  // True if the kernel only reads the allocation's elements as addends, and does not write them.
   [[nodiscard]] bool is_for_addends(AllocId alloc, KernelAt at) const {
     const Kernel& kernel = draft_.steps[at.step].launch.kernels[at.kernel];
     const auto none_in = [&](const std::vector<Place>& places) {

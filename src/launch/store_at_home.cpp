@@ -44,7 +44,7 @@ class HomeStorer {
     return waits == 0;
   }
 
-  // Only the launch, tasks before it in its queue and the total read or write the state.
+  // True if only the launch, tasks before it in its queue, and the total read or write the state.
   [[nodiscard]] bool is_sole_user(std::size_t at, TaskId finalise) {
     const TaskId first = draft_.steps[at].launch.does.front();
     const QueueId queue = draft_.task(finalise).queue;
@@ -61,7 +61,7 @@ class HomeStorer {
     return true;
   }
 
-  // Whether the kernels store all that the total rounds, where it would have been rounded to.
+  // Makes the kernels store all that the total rounds at its home; false where they cannot.
   [[nodiscard]] bool move_home(TaskId finalise, std::vector<Kernel>& kernels) {
     const Task& task = draft_.task(finalise);
     std::vector<LaidRef> states;
@@ -98,7 +98,7 @@ class HomeStorer {
     return std::nullopt;
   }
 
-  // The result in the operands' type or in f32, and what states hold beside it in f32.
+  // The result has the operands' type or f32; further parts of a state have f32.
   [[nodiscard]] bool has_types(const Kernel& kernel, const Panel& panel) const {
     if (panel.stores.empty()) return false;
     const DType home = draft_.dtype_of(panel.stores.front().alloc);

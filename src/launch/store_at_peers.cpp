@@ -10,8 +10,9 @@
 namespace harpe::launch {
 namespace {
 
-// A copy right behind a GEMM: which elements it takes from where to where. Several may take the
-// same: each has a panel that stores them, and those meet the same arrivals.
+// A copy right behind a GEMM: which elements it moves, from where to where. Several copies may move
+// the same elements: each then has a panel that stores them, and these panels meet the same
+// arrivals.
 struct Transfer {
   struct Move {
     LaidRef from;
@@ -22,7 +23,7 @@ struct Transfer {
   std::optional<std::int32_t> fused_store;
   std::int64_t left = 0;  // elements that no panel stores yet
 
-  // Where it takes the place; none where it does not.
+  // Where the copy moves the place; none where it does not move it.
   [[nodiscard]] std::optional<Place> take(const Place& place) const {
     for (const Move& move : moves) {
       if (move.from.alloc == place.alloc && move.from.find(place.span) != nullptr) {
@@ -62,7 +63,7 @@ class PeerStorer {
   }
 
  private:
-  // What takes a kernel's place.
+  // The kernels that replace one kernel.
   struct Parts {
     std::vector<Kernel> kernels;  // the first has the panels that are sent
     Staying staying = Staying::None;
@@ -80,13 +81,13 @@ class PeerStorer {
         continue;
       }
       draft_.refuse(copies[i], Reason::OtherReaders, copies[i].value);
-      copies.resize(i);  // what those before share with the others stays too
+      copies.resize(i);  // a copy before this one may share its source
       i = 0;
     }
     return copies;
   }
 
-  // Whether none but the copies read what this one does.
+  // True if only these copies read what this copy reads.
   [[nodiscard]] bool are_sole_readers(const std::vector<TaskId>& copies, TaskId copy) const {
     return std::ranges::all_of(draft_.task(copy).reads, [&](const Ref& ref) {
       return std::ranges::all_of(draft_.readers[ref.alloc.index()], [&](TaskId other) {
@@ -133,8 +134,8 @@ class PeerStorer {
     return parts;
   }
 
-  // Whether the parts do what the kernel does and store what all the copies move. What were panels
-  // of one kernel before they were cut are still.
+  // Makes kernels that do what `kernel` does and store what all copies move; false where that is
+  // impossible. Parts of a panel that was cut stay in one kernel.
   [[nodiscard]] bool split(const std::vector<TaskId>& copies, const Kernel& kernel, Parts& parts) {
     std::vector<Transfer> transfers;
     std::vector<Raise> raises;
@@ -152,7 +153,7 @@ class PeerStorer {
     const bool is_cut = panels->size() > kernel.panels.size();
     std::vector<Panel> sent;
     std::vector<Panel> kept;
-    std::size_t behind = 0;  // the last panel that stays
+    std::size_t behind = 0;  // number of sent panels before the last one that stays
     for (const Panel& from : *panels) {
       if (from.stores.empty()) return refused(copies.front(), Reason::NotWhole);
       if (from.adds || !is_state(from)) return refused(copies.front(), Reason::AddsUp);
@@ -169,7 +170,7 @@ class PeerStorer {
     const auto rest =
         std::ranges::find_if(transfers, [](const Transfer& one) { return one.left != 0; });
     if (rest != transfers.end()) return refused(rest->task, Reason::NotWhole);
-    // Behind the last panel that stays comes the first to leave.
+    // The sent panels behind the last one that stays come first.
     std::ranges::rotate(sent, sent.begin() + static_cast<std::ptrdiff_t>(behind));
     if (!kept.empty()) parts.staying = is_cut ? Staying::Inside : Staying::Apart;
     if (parts.staying == Staying::Inside) {
@@ -183,13 +184,13 @@ class PeerStorer {
     return true;
   }
 
-  // A sum of f32, which may be kept in 16 bits, since all that read it round it.
+  // A sum in f32, or one kept in 16 bits because all its readers round it.
   [[nodiscard]] bool is_state(const Panel& panel) const {
     return panel.dtype == DType::F32 ||
            std::ranges::count(draft_.out.partials16, panel.stores.front().alloc) > 0;
   }
 
-  // In the type of the operands, or a state of several parts as it is.
+  // A sum is sent in the type of the operands, a state of several parts in its own type.
   [[nodiscard]] bool send(const Kernel& kernel, Transfer& transfer, Panel& panel) const {
     const bool is_one = panel.stores.size() == 1;
     const std::optional<DType> sent =
@@ -215,7 +216,8 @@ class PeerStorer {
     take_over(draft_, at, copies);
   }
 
-  // Sums of the launch's tasks that none of its kernels stores any more are no states in 16 bits.
+  // Removes states from `partials16` that the launch's tasks made and its kernels do not store any
+  // more.
   void forget_states(std::size_t at) {
     const Launch& launch = draft_.steps[at].launch;
     const auto is_stored = [&](AllocId state) {

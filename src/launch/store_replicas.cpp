@@ -38,7 +38,7 @@ class ReplicaStorer {
   }
 
  private:
-  // Adds a panel that stores for the copy what each of `made` stores of it.
+  // For each panel of `made` whose result the copy moves, adds a panel that stores it for the copy.
   [[nodiscard]] bool repeat(const std::vector<Panel>& made, TaskId copy, Kernel& kernel) {
     const Task& task = draft_.task(copy);
     std::optional<std::int32_t> fused_store;

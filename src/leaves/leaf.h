@@ -7,10 +7,10 @@
 
 namespace harpe {
 
-// How contributions to one block combine. Store: there is exactly one.
+// How contributions to one block combine. Store: there is exactly one contribution.
 enum class Monoid : std::uint8_t { Store, Sum, Max, Lse };
 
-// The leaf functions that Harpe knows, in the order of their table.
+// The leaf functions that Harpe supports, in the order of their table.
 enum class Leaf : std::uint8_t {
   Matmul,
   AttentionForward,
@@ -31,30 +31,30 @@ enum class Leaf : std::uint8_t {
   CombineRows,
 };
 
-// Floating-point operations of one point of the iteration space, where the program declares no
-// other number for the leaf.
+// Floating-point operations of one point of the iteration space, unless the program declares
+// another number for the leaf.
 constexpr double kFlopsOfPoint = 2;
 
 // Which dimension of a leaf's work an axis of its iteration space is (plan/work.h).
 enum class WorkPart : std::uint8_t { Batch, Rows, Columns, Depth };
 
-// The cost shape of a leaf: which part an axis is, by who of its first two operands has it. By
-// default every axis is rows, as for leaves that stream through memory.
+// The cost shape of a leaf: the part of an axis depends on which of the first two operands have it.
+// By default every axis is rows, as for leaves that stream through memory.
 struct WorkShape {
   WorkPart both = WorkPart::Rows;
   WorkPart first = WorkPart::Rows;
   WorkPart second = WorkPart::Rows;
   WorkPart neither = WorkPart::Rows;
-  // Of an axis that the first target lacks: whichever operand has it.
+  // The part of an axis that the first target lacks, whichever operand has it.
   std::optional<WorkPart> summed = {};
   // Positions in the sequence, the second of four dimensions of the first operand, are rows,
-  // whoever has them; that operand's last dimension is depth, which no axis runs over.
+  // whichever operands have them. That operand's last dimension is depth, which no axis runs over.
   bool has_positions = false;
 };
 
-// What a leaf function is, apart from any kernel: its arity, monoid, masks and cost shape. Axis
-// letters are positions in the statement's buffers, so that a program may name its axes and buffers
-// as it likes.
+// The definition of a leaf function, independent of kernels: its arity, monoid, masks and cost
+// shape. Axis letters are positions in the statement's buffers, so that a program may choose the
+// names of its axes and buffers.
 //   matmul(a, b) -> c             c[M, N] sum= a[M, K] * b[K, N], axes by name; summed over what a
 //                                 and b have and c lacks
 //
@@ -79,20 +79,19 @@ struct WorkShape {
 //                                 These are pointwise: an operand that lacks an axis of y has one
 //                                 value along it.
 //
-//   add_rms_norm(x, r, w; eps) -> (s, y)   s = x + r, rounded to its type, and y = s w / sqrt(mean
-//   of
-//                                 s^2 + eps) over the one axis of w[N]: the residual connection and
-//                                 the root-mean-square norm behind it; eps = attr or 1e-6
+//   add_rms_norm(x, r, w; eps) -> (s, y)   s = x + r, rounded to its type, and
+//                                 y = s w / sqrt(mean of s^2 + eps) over the one axis of w[N]: the
+//                                 residual connection and its root-mean-square norm; eps = attr or
+//                                 1e-6
 //
 //   topk(x) -> (i, w)             of every x[T, E] the Kc largest, ties to the lower e, in
 //                                 descending order: i[T, Kc] their e, w[T, Kc] = softmax over them
-//   limit_choices(i; capacity, experts) -> j   with i[Ta, Kc] of all tokens and j[T, Kc]: of every
-//                                 expert the first `capacity` choices, by token, then by k; the
-//                                 others, and experts from `experts`
-//                                 on, become -1, which is no choice
-//   gather_rows(x, i) -> y        through route R by i: y[E, C, H] = x[T=R.T, H], with i[T=R.T,
-//   Kc];
-//                                 slots that no choice takes hold nothing
+//   limit_choices(i; capacity, experts) -> j   with i[Ta, Kc] of all tokens and j[T, Kc]: the first
+//                                 `capacity` choices of every expert, by token, then by k; other
+//                                 choices, and experts from `experts` on, become -1, which is no
+//                                 choice
+//   gather_rows(x, i) -> y        through route R by i: y[E, C, H] = x[T=R.T, H], with
+//                                 i[T=R.T, Kc]; slots that no choice takes hold nothing
 //   combine_rows(y, i, w) -> z    sum= over the choices: z[T, H] += w[T, Kc] * y[E=R.E, C=R.C, H];
 //                                 a choice without a slot adds nothing
 struct LeafContract {
@@ -102,14 +101,15 @@ struct LeafContract {
   int targets;
   Monoid monoid;
   bool takes_masks = false;
-  // Of a leaf that weighs by e^(scale * a b), a and b its first operands: which operand holds the
-  // logarithms of the weights' sums, or kOwnSums where it makes them. Else kNoScores.
+  // For a leaf with weights e^(scale * a b), where a and b are its first operands: the operand that
+  // holds the logarithms of the weights' sums, or kOwnSums if the leaf computes them. Else
+  // kNoScores.
   int sums = kNoScores;
-  bool pointwise = false;  // every element of the target from the operands' elements at its place
-  int index = kNoIndex;    // of a leaf that follows a route: which operand is the route's index
-  int choices = kNoIndex;  // which target holds choices, not numbers
-  bool computes = true;    // with numbers: its buffers but index and choices are floating-point
-  bool moves = false;      // each element of the target is one of an operand, as it is
+  bool pointwise = false;  // each target element depends on the operands' at its place
+  int index = kNoIndex;    // for a leaf that follows a route: the operand with the route's index
+  int choices = kNoIndex;  // the target that holds choices, not numbers
+  bool computes = true;    // buffers other than index and choices are floating-point
+  bool moves = false;      // each element of the target is a copy of an operand's element
   WorkShape work = {};
 
   static constexpr int kNoIndex = -1;
@@ -121,7 +121,7 @@ struct LeafContract {
 
 // In the order of Leaf.
 [[nodiscard]] std::span<const LeafContract> all_leaf_contracts();
-// Null for a name that only a program declares.
+// Null for a name that only programs declare.
 [[nodiscard]] const LeafContract* find_leaf_contract(std::string_view name);
 
 [[nodiscard]] std::string_view print(Leaf leaf);  // "matmul"

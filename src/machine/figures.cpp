@@ -12,7 +12,7 @@ namespace {
 struct UnitName {
   std::string_view name;
   double factor;
-  bool printed = true;  // the others are only read
+  bool printed = true;  // units with false are only read
 };
 
 constexpr double kKibi = 1024;
@@ -79,7 +79,7 @@ std::string print_size(double value, Unit unit) {
   for (const UnitName& candidate : units_of(unit)) {
     if (!candidate.printed) continue;
     const double scaled = value / candidate.factor;
-    // Sizes in whole units, others in the first that gives the same double back.
+    // Sizes are printed in whole units, others in the first unit that gives the same double back.
     if (unit == Unit::Bytes && scaled != std::floor(scaled)) continue;
     if (unit != Unit::Bytes && value != 0 && std::abs(scaled) < 1e-3) continue;
     if (scaled * candidate.factor == value)
@@ -88,11 +88,11 @@ std::string print_size(double value, Unit unit) {
   return print_number(value) + (unit == Unit::None ? "" : std::string(units_of(unit).back().name));
 }
 
-// The number and its unit, in the base unit.
+// Reads a number and its unit; returns the value in the base unit.
 Checked<double> parse_quantity(Cursor& cursor, const Figure& figure, const std::string& line) {
   HP_TRY(const double number, cursor.expect_number("a number"));
   const std::span<const UnitName> units = units_of(figure.unit);
-  // `sms=8 from`: a word after a plain number is the line's next.
+  // `sms=8 from`: after a number without a unit, the next word belongs to the line.
   if (units.empty()) return number;
   const Token word = cursor.peek();
   const std::string given = word.kind == TokenKind::Identifier ? std::string(word.text) : "no unit";
@@ -119,7 +119,7 @@ Checked<Ok> parse_value(Cursor& cursor, const Figure& figure, const std::string&
     **real = value;
     return Ok{};
   }
-  constexpr double kLongest = 9e6;  // seconds, of 64 bits of picoseconds
+  constexpr double kLongest = 9e6;  // seconds; the most that 64 bits of picoseconds hold
   if (std::abs(value) > kLongest) {
     return cursor.locate(make_diag(DiagCode::T003, {{"text", number.text}, {"bits", 64}}), number);
   }

@@ -12,7 +12,7 @@
 
 namespace harpe {
 
-// `key=number` pairs of a machine's lines, with units of their kind.
+// `key=number` pairs of a machine's lines, with units by their kind.
 
 enum class Unit : std::uint8_t { None, Time, Bandwidth, Bytes, Rate };
 
@@ -28,18 +28,19 @@ struct Figure {
   Unit unit = Unit::None;
   FigureRange range = FigureRange::NotNegative;
   bool required = false;
-  double fallback = 0;  // of one that is not written; in the field's own unit
+  double fallback = 0;  // the value if it is not written, in the field's unit
   std::variant<double*, std::int64_t*, Picoseconds*> field;
 };
 
-// In the field's own unit; of a time its picoseconds.
+// The value in the field's own unit; for a time, in picoseconds.
 [[nodiscard]] double value_of(const Figure& figure);
 // "latency=1.27us", in the largest unit that reads back as the same value.
 [[nodiscard]] std::string print(const Figure& figure);
-// All that differ from their fallback, each after a space.
+// All figures that differ from their fallback, each after a space.
 [[nodiscard]] std::string print(const std::vector<Figure>& figures);
 
-// Reads pairs up to the first word that is none, into the fields. `line` names it in errors.
+// Reads pairs into the fields, up to the first word that is no pair. `line` names the line in
+// errors.
 // Errors: T001, T003, T005, T006; M111 a required one is missing, M116 a unit of another kind.
 [[nodiscard]] Checked<Ok> parse_figures(Cursor& cursor, const std::vector<Figure>& figures,
                                         const std::string& line);

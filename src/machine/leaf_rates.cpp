@@ -9,20 +9,20 @@
 namespace harpe {
 namespace {
 
-// How much more work whole tiles in whole waves of SMs are than the shape has.
+// The ratio of the work in whole tiles and whole waves of SMs to the work of the shape.
 double waste(const LeafRate& rate, const Processor& processor, const LeafShape& shape) {
   const auto sms = static_cast<double>(processor.sms);
   const double rows = std::ceil(shape.rows / rate.tile_rows);
   const double padding = rows * rate.tile_rows / shape.rows;
   if (rate.tile_columns == 0) {
-    // Columns are a loop, which a kernel splits where there are fewer tiles than SMs.
+    // Columns are a loop, which a kernel splits if there are fewer tiles than SMs.
     const double tiles = shape.batch * rows;
     return tiles < sms ? padding : padding * std::ceil(tiles / sms) * sms / tiles;
   }
   const double columns = std::ceil(shape.columns / rate.tile_columns);
   const double tiles = shape.batch * rows * columns;
-  // Where half the SMs would idle, parts of the depth go to several; adding them up costs half of
-  // what that gains, on the logarithm.
+  // If half of the SMs would idle, several SMs share the depth of a tile. Adding up their parts
+  // costs half of the gain, on a logarithmic scale.
   const double waves = 2 * tiles < sms ? std::sqrt(2 * tiles / sms) : std::ceil(tiles / sms);
   return padding * (columns * rate.tile_columns / shape.columns) * waves * sms / tiles;
 }
@@ -54,7 +54,7 @@ bool is_within(const LeafShape& inner, const LeafShape& outer) {
          inner.depth <= outer.depth && inner.flops <= outer.flops && inner.bytes <= outer.bytes;
 }
 
-// The nearest samples that differ from a shape in fewer or more rows alone.
+// The nearest samples that differ from a shape only in fewer or more rows.
 struct RowNeighbours {
   const LeafSample* fewer = nullptr;
   const LeafSample* more = nullptr;
@@ -69,7 +69,7 @@ struct RowNeighbours {
     if (is_nearer) best = &sample;
   }
 
-  // On a straight line over the logarithm of rows.
+  // Linear interpolation over the logarithm of rows.
   [[nodiscard]] std::optional<double> seconds_at(double rows) const {
     if (fewer == nullptr || more == nullptr) return std::nullopt;
     const double way =
@@ -78,14 +78,14 @@ struct RowNeighbours {
   }
 };
 
-// What samples of the same kernel, of few rows or of many, make of the modelled time: their own
-// ratio to the model, weighted by the inverse square of the distance, 1 being one more sample a
-// factor of e away. Between samples that a shape holds and samples that hold it, its time is
-// between theirs.
+// Corrects the modelled time by samples of the same kernel, of few rows or of many: by their own
+// ratio to the model, weighted by the inverse square of their distance. The model itself has weight
+// 1, as a sample a factor of e away. The time is clamped between samples of smaller and of larger
+// shapes.
 double corrected(const Machine& machine, const LeafRate& rate, const LeafShape& shape,
                  std::string_view leaf, std::string_view dtype, bool causal, Supplier by) {
   const double model = modelled(rate, machine.processor, shape);
-  const LeafSample* same = nullptr;  // the supplier's own before anybody's
+  const LeafSample* same = nullptr;  // the supplier's own sample before one of any supplier
   RowNeighbours neighbours;
   double logarithms = 0;
   double weights = 1;
@@ -100,7 +100,7 @@ double corrected(const Machine& machine, const LeafRate& rate, const LeafShape& 
     neighbours.note(sample, shape);
     if (is_within(sample.shape, shape)) least = std::max(least, time);
     if (is_within(shape, sample.shape)) most = std::min(most, time);
-    constexpr double kNear = 1e-6;  // the same shape in all but its bytes or masks
+    constexpr double kNear = 1e-6;  // the same shape except for its bytes or masks
     const double apart = std::max(kNear, distance(shape, sample.shape));
     const double weight = 1 / (apart * apart);
     logarithms += weight * std::log(time / modelled(rate, machine.processor, sample.shape));
@@ -109,7 +109,8 @@ double corrected(const Machine& machine, const LeafRate& rate, const LeafShape& 
   if (same != nullptr) return same->time.seconds();
   const double between = model * std::exp(logarithms / weights);
   if (least <= most) return std::clamp(between, least, most);
-  // Kernels may lose so much on few rows that more of them take less: then neither is a limit.
+  // A kernel may be so slow on few rows that more rows take less time: then neither sample is a
+  // limit.
   return neighbours.seconds_at(shape.rows).value_or(between);
 }
 
@@ -159,7 +160,7 @@ Picoseconds leaf_bound(const Machine& machine, std::string_view leaf, std::strin
   const LeafRate& rate = find_rate(machine, leaf, dtype, by);
   const double compute = rate.peak > 0 ? flops / rate.peak : 0;
   const double seconds = std::max(compute, bytes / machine.processor.memory_bandwidth);
-  // Rounded down: a bound, whatever the rounding of the time.
+  // Rounded down, so that it is a bound however the time is rounded.
   return Picoseconds(saturating_cast(seconds * 1e12));
 }
 

@@ -19,7 +19,7 @@ Figure optional(std::string_view name, Unit unit, Field* field) {
   return {.name = name, .unit = unit, .field = field};
 }
 
-// " by own", of what is not anybody's.
+// " by own"; empty for a sample of any supplier.
 std::string print_supplier(Supplier by) {
   return by == Supplier::Any ? "" : " by " + std::string(print(by));
 }

@@ -9,14 +9,14 @@
 
 namespace harpe {
 
-// What one line of a machine's text says, bound to the value it is read into or printed from.
+// One line of a machine's text, bound to the value that it is read into or printed from.
 struct Line {
   std::string head;  // "transport ce at nvlink"
   std::vector<Figure> figures;
-  std::size_t keys = 0;  // leading figures that tell lines of one head apart
+  std::size_t keys = 0;  // leading figures that distinguish lines with the same head
   Provenance* from = nullptr;
 
-  // "collective all_gather at nvlink ranks=8 bytes=64kib": no two of a machine are alike.
+  // "collective all_gather at nvlink ranks=8 bytes=64kib": unique within a machine.
   [[nodiscard]] std::string name() const;
 };
 
@@ -29,10 +29,10 @@ struct Line {
 [[nodiscard]] Line line_of(LeafSample& sample);
 [[nodiscard]] Line line_of(PredictionError& error);
 
-// The lines of a machine in the order of its text. They refer to it.
+// The lines of a machine in the order of its text. They refer to the machine.
 [[nodiscard]] std::vector<Line> lines_of(Machine& machine);
 
-// What a schedule may name as a transport.
+// The transports that a schedule may name.
 [[nodiscard]] std::span<const std::string_view> all_transport_names();
 
 }  // namespace harpe

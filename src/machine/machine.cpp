@@ -17,7 +17,7 @@ constexpr MachinePreset make(std::string_view name, std::string_view text) {
   return {.name = name, .text = text};
 }
 
-// Default machines are looked for in this order: docs/machine.md.
+// Default machines are tried in this order: docs/machine.md.
 constexpr std::array kPresets = {
     make("h200x8", machine_text::h200x8),
     make("h200x8x2", machine_text::h200x8x2),
@@ -76,7 +76,7 @@ Checked<Ok> check_at(const Machine& machine, const std::string& level, const std
                                     {"hint", suggestion(level, known)}});
 }
 
-// Everything that is a word, and where lines are. Lines refer to `machine`.
+// Checks every word and the places of lines. Lines refer to `machine`.
 Checked<Ok> check_words(Machine& machine) {
   const std::string title = "machine " + machine.name;
   HP_REQUIRE_OK(check_word(machine.name, "name", title));

@@ -11,14 +11,15 @@
 
 namespace harpe {
 
-// What a plan runs on, as data: a `.machine` file (docs/machine.md). Bandwidths are bytes per
-// second and direction, rates operations per second. Every line says where its figures come from.
+// The hardware that a plan runs on, as data: a `.machine` file (docs/machine.md). Bandwidths are
+// bytes per second and direction, rates are operations per second. Every line names the source of
+// its figures.
 
 enum class Origin : std::uint8_t { Measured, Published, Assumed };
 struct Provenance {
   Origin origin = Origin::Assumed;
   std::string note;  // "copy engines, 8 x H200, 2026-11-21"
-  // The shipped machine whose line it is, where a machine `like` that one has not its own.
+  // The shipped machine that the line is from, if a machine `like` that one has no line of its own.
   std::string of = {};
   friend bool operator==(const Provenance&, const Provenance&) = default;
 };
@@ -26,23 +27,23 @@ struct Provenance {
 // One rank's processor.
 struct Processor {
   std::string name;
-  std::int64_t sms = 1;         // units that compute in parallel; kernels may take some of them
-  double memory_bytes = 0;      // that a plan may use
+  std::int64_t sms = 1;         // units that compute in parallel; a transport may use some
+  double memory_bytes = 0;      // bytes that a plan may use
   double memory_bandwidth = 0;  // HBM, or a core's share of the host's
   double cache_bytes = 0;       // intermediates up to this size do not reach memory
-  Picoseconds kernel_start;     // from a kernel being ready to its first instruction (in a graph)
-  Picoseconds kernel_issue;     // of the host, per launch, where launches are not replayed
+  Picoseconds kernel_start;     // in a graph: from a kernel being ready to its first instruction
+  Picoseconds kernel_issue;     // host time per launch, where launches are not replayed
   Picoseconds event;            // from a task's end to its waiter's start, another queue, same rank
-  Picoseconds execution_start = {};  // of a replayed execution, before its first task can begin
+  Picoseconds execution_start = {};  // before the first task of a replayed execution can begin
   Provenance from;
   friend bool operator==(const Processor&, const Processor&) = default;
 };
 
 enum class LevelKind : std::uint8_t {
-  Switch,  // every processor has its own port; no contention but at the ports
+  Switch,  // every processor has its own port; contention only at ports
   Rail,    // processors with the same index within the level below share a network of their own
   Ring,    // neighbours only; distance costs links
-  Bus,     // all share one
+  Bus,     // all processors share one bus
 };
 
 // How processors are connected, innermost first: level l joins `size` groups of level l-1.
@@ -50,62 +51,62 @@ struct MachineLevel {
   std::string name;  // "nvlink", "rail"
   LevelKind kind = LevelKind::Switch;
   std::int64_t size = 1;
-  double bandwidth = 0;            // of one processor's port, per direction; of a Bus: in all
-  Picoseconds latency;             // of one hop, as of a flag written and seen
+  double bandwidth = 0;            // of one processor's port, per direction; of a Bus, in total
+  Picoseconds latency;             // of one hop: from the write of a flag until it is seen
   double messages_per_second = 0;  // of one processor's NIC; 0: no limit
-  Picoseconds proxy_post;          // of the proxy thread, per transfer; 0: no proxy in the way
-  Picoseconds proxy_peer;          // the same for each processor beyond its group that is at work
-  Picoseconds proxy_fence;         // of the proxy thread, to drain what is outstanding
-  Picoseconds proxy_word;          // of the proxy thread, per signal raised behind a put
-  Picoseconds proxy_count;         // of the receiver's proxy thread, per put's immediate data
-  // Of a signal that the NIC orders, from the last put before it until the signal leaves: behind
-  // puts to the same processor, which alone stand back meanwhile; or behind all puts, all standing
-  // back.
+  Picoseconds proxy_post;          // proxy time per transfer; 0: no proxy is involved
+  Picoseconds proxy_peer;          // the same for each active processor in other groups
+  Picoseconds proxy_fence;         // proxy time of a quiet over what is outstanding
+  Picoseconds proxy_word;          // proxy time per signal raised behind a put
+  Picoseconds proxy_count;         // time of the receiver's proxy per put's immediate data
+  // For a signal that the NIC orders: from the last earlier put until the signal leaves. With
+  // nic_fence the signal follows puts to the same processor, and only later puts to that processor
+  // wait. With nic_drain it follows all puts, and all later puts wait.
   Picoseconds nic_fence;
   Picoseconds nic_drain;
-  Picoseconds gpu_post;  // of a kernel that posts, per put with its signal; 0: free
+  Picoseconds gpu_post;  // time of a posting kernel, per put with its signal; 0: free
   Provenance from;
   friend bool operator==(const MachineLevel&, const MachineLevel&) = default;
 };
 
-// How data crosses a level: transfer time = start + bytes / bandwidth, alone.
+// How data crosses a level. Alone, a transfer takes start + bytes / bandwidth.
 struct TransportRate {
   std::string via;    // as a schedule names it: ce, sm, tma, nccl, proxy
   std::string level;  // a MachineLevel's name
   Picoseconds start;
   double bandwidth = 0;
-  std::int64_t sms = 0;  // that it takes while it runs, on the side that drives it
-  // Of collectives, 1: who takes a part rounds it, so that it crosses in the type that it is held
-  // in.
+  std::int64_t sms = 0;  // SMs that it uses on the side that drives it
+  // For collectives, 1: the receiver of a part rounds it, so that it crosses in the type of the
+  // source.
   std::int64_t unrounded = 0;
-  double converting = 0;  // bandwidth of what reads the other side and changes type; 0: the same
+  double converting = 0;  // bandwidth of a read that changes the type; 0: the same
   Provenance from;
   friend bool operator==(const TransportRate&, const TransportRate&) = default;
 };
 
-// From a put being on the other side until the proxy that drains it knows: by how many groups of
-// the level below are at work, and how many puts are outstanding.
+// The time from the arrival of a put until the proxy that waits for quiet detects it: by the number
+// of active groups of the level below, and by the number of outstanding puts.
 struct CompletionSample {
   std::string level;
   std::int64_t groups = 1;
   std::int64_t outstanding = 1;
   Picoseconds time;
-  // Under load: puts of its own size that a put stands behind at its destination, on average.
-  // Others use the wire meanwhile, so that it is a drain alone that waits for them.
+  // Under load: how many puts of its own size a put queues behind at its destination, on average.
+  // Other traffic uses the wire meanwhile, so only a quiet waits for them.
   double behind = 0;
-  Picoseconds nic_drain = {};  // what the NIC's own drain takes beyond its level's
+  Picoseconds nic_drain = {};  // the NIC's own drain time beyond its level's nic_drain
   Provenance from;
   friend bool operator==(const CompletionSample&, const CompletionSample&) = default;
 };
 
-// Whose time a sample is.
+// Whose implementation a sample measures.
 enum class Supplier : std::uint8_t {
-  Any,     // nothing else is known: it stands for the other two
+  Any,     // not known: it is used for the other two
   Own,     // Harpe's kernels; collectives by pulls
   Library  // NVIDIA's: cuBLASLt, cuDNN, NCCL
 };
 
-// One point of a collective's curve: `bytes` are what one rank puts in.
+// One point of a collective's curve. `bytes` are what one rank contributes.
 enum class CollectiveKind : std::uint8_t {
   AllGather,
   ReduceScatter,
@@ -124,35 +125,35 @@ struct CollectiveSample {
   friend bool operator==(const CollectiveSample&, const CollectiveSample&) = default;
 };
 
-// What a leaf's time depends on. A product has `batch` problems of rows x columns x depth;
-// attention `batch` heads of rows queries, columns keys and head dimension depth. Leaves that only
-// touch memory have bytes alone.
+// What a leaf's time depends on. A GEMM has `batch` problems of rows x columns x depth. Attention
+// has `batch` heads, with rows as queries, columns as keys, and depth as the head dimension. Leaves
+// that only touch memory have only bytes.
 struct LeafShape {
   double batch = 1;
   double rows = 1;
   double columns = 1;
   double depth = 1;
-  double flops = 0;  // of what is computed: hidden pairs of a mask do not count
-  double bytes = 0;  // read and written at least
+  double flops = 0;  // operations computed; masked pairs do not count
+  double bytes = 0;  // least bytes read and written
   friend bool operator==(const LeafShape&, const LeafShape&) = default;
 };
 
-// A leaf's rate by shape: the larger of work in whole tiles at `peak` and bytes at the memory's
-// bandwidth, plus `start`; samples, where there are any near, correct it (docs/machine.md).
+// A leaf's rate by shape: the larger of its work in whole tiles at `peak` and its bytes at the
+// memory's bandwidth, plus `start`. Nearby samples correct it (docs/machine.md).
 struct LeafRate {
   std::string leaf;   // a leaf contract's name, or "*"
   std::string dtype;  // "bf16", or "*"
   Supplier by = Supplier::Any;
-  double peak = 0;  // operations per second with all SMs; 0: memory alone
+  double peak = 0;  // operations per second with all SMs; 0: limited by memory only
   double tile_rows = 1;
   double tile_columns = 1;
-  // Rows of what one SM works on until its last column or depth is there; 0: a tile's.
+  // Rows that one SM works on until their last column or depth has arrived; 0: those of a tile.
   double held_rows = 0;
-  // Up to so many rows of one problem another kernel streams the columns, whatever the tiles; 0:
-  // there is none.
+  // Up to this many rows of one problem, another kernel streams the columns, whatever the tiles; 0:
+  // there is no such kernel.
   double few_rows = 0;
   double half_depth = 0;    // depth at which a tile reaches half its rate
-  double memory_share = 1;  // of the memory bandwidth that it reaches
+  double memory_share = 1;  // share of the memory bandwidth that it reaches
   Picoseconds start;
   Provenance from;
   friend bool operator==(const LeafRate&, const LeafRate&) = default;
@@ -168,13 +169,12 @@ struct LeafSample {
   friend bool operator==(const LeafSample&, const LeafSample&) = default;
 };
 
-// How far predicted times of plans of one operator are from measured ones: |predicted / measured -
-// 1|.
+// The error of predicted times of one operator's plans: |predicted / measured - 1|.
 struct PredictionError {
   std::string family;  // the operator
   std::int64_t plans = 0;
   double median = 0;
-  double nine_of_ten = 0;  // that nine of ten plans do not exceed
+  double nine_of_ten = 0;  // not exceeded by nine of ten plans
   Provenance from;
   friend bool operator==(const PredictionError&, const PredictionError&) = default;
 };
@@ -203,19 +203,20 @@ struct Machine {
 // `machine NAME { … }`. parse_machine(print(m)) == m. Errors: T0xx; M110 to M116.
 [[nodiscard]] std::string print(const Machine& machine);
 [[nodiscard]] Checked<Machine> parse_machine(std::string_view text, const std::string& file);
-// Figures in range, names known, levels there, a rate for some leaf, and nothing that no plan on
-// the machine can use. Errors: M110, M112 to M115, M122.
+// Checks that figures are in range, names and levels known, some leaf has a rate, and every line
+// can matter for some plan. Errors: M110, M112 to M115, M122.
 [[nodiscard]] Checked<Ok> check_machine(const Machine& machine);
 
 // Null where no plan of the operator was measured.
 [[nodiscard]] const PredictionError* find_error(const Machine& machine, std::string_view family);
 
-// What is not of the machine itself but of one that it is like: "processor h200, all at nvlink,
-// nccl at rail, rates, samples of h200x8x2". Empty of shipped machines and of whole ones.
+// Lists the lines that a machine inherits from the one that it is like: "processor h200, all at
+// nvlink, nccl at rail, rates, samples of h200x8x2". Empty for shipped machines, and for machines
+// with all lines of their own.
 [[nodiscard]] std::string list_inherited(const Machine& machine);
 
-// 128 bits over the canonical text without provenance and errors, as hexadecimal: keys of plan
-// caches.
+// 128 bits over the canonical text without provenance and errors, in hexadecimal. Plan caches use
+// it as a key.
 [[nodiscard]] std::string fingerprint(const Machine& machine);
 
 // The shipped machines.

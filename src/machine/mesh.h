@@ -16,11 +16,11 @@ struct MeshAxis {
   friend bool operator==(const MeshAxis&, const MeshAxis&) = default;
 };
 
-// One mesh axis, or several seen as one: major first. `(node, gpu)` is a MeshRef of two names.
+// One mesh axis, or several as one, major first. `(node, gpu)` is a MeshRef of two names.
 using MeshRef = std::vector<std::string>;
 
-// `mesh two = node:2, gpu:8`: named axes, major first, last fastest. A rank is the row-major index
-// of its coordinates; this is the only rank order in the system.
+// `mesh two = node:2, gpu:8`: named axes, major first, the last one fastest. A rank is the
+// row-major index of its coordinates; this is the only rank order in the system.
 struct Mesh {
   std::string name;
   std::vector<MeshAxis> axes;
@@ -31,7 +31,7 @@ struct Mesh {
 
 constexpr std::int64_t kMaxRanks = 65536;
 
-// "node=2,gpu=4": as a command line says it.
+// "node=2,gpu=4", as on a command line.
 [[nodiscard]] std::string print_mesh_option(const Mesh& mesh);
 
 // Errors: M101 no axis, M102 axis size outside 1..kMaxRanks or product above kMaxRanks, M103 name

@@ -37,7 +37,7 @@ Checked<Word> parse_word(Cursor& cursor, const std::array<Word, N>& words, std::
   return unknown_word(cursor, kind, token, known);
 }
 
-// A leaf or dtype: `*` stands for all.
+// A leaf or dtype; `*` means all.
 Checked<std::string> parse_name_or_star(Cursor& cursor, std::string_view what) {
   if (cursor.accept("*")) return std::string("*");
   return cursor.expect_identifier(what);
@@ -48,7 +48,7 @@ Checked<std::string> parse_at(Cursor& cursor) {
   return cursor.expect_identifier("a level's name");
 }
 
-// `by own`; without it, anybody's.
+// `by own`; without it the line is of any supplier.
 Checked<Supplier> parse_supplier(Cursor& cursor) {
   if (!cursor.at("by") || cursor.peek(1).text == "=") return Supplier::Any;
   cursor.take();
@@ -130,15 +130,15 @@ Checked<Item> parse_item(Cursor& cursor) {
   return item;
 }
 
-// The machine being read, and what it has of the one it is like.
+// The machine that is being read, with the lines that it inherits from the one it is like.
 struct Draft {
   Machine machine;
   bool has_processor = false;
   std::set<std::string> inherited;  // names of lines
-  std::set<std::string> written;    // ... of its own
+  std::set<std::string> written;    // names of its own lines
 };
 
-// Its own line in the place of an inherited one of that name, or after the others.
+// Replaces an inherited line of the same name, or appends the line.
 template <class Item>
 Checked<Ok> add_item(Cursor& cursor, Draft& draft, std::vector<Item>& items) {
   const Token subject = cursor.take();
@@ -184,8 +184,8 @@ Checked<Ok> parse_line(Cursor& cursor, Draft& draft) {
       "`error` or `}`");
 }
 
-// `like NAME`: everything of a shipped machine but its name, its summary, and the errors of its
-// predictions, which were measured on no other.
+// `like NAME`: inherits everything of a shipped machine except its name, its summary and its
+// prediction errors, which were measured on that machine only.
 Checked<Ok> inherit(Cursor& cursor, Draft& draft) {
   const Token word = cursor.peek();
   HP_TRY(const std::string like, cursor.expect_identifier("a shipped machine's name"));

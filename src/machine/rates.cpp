@@ -10,7 +10,7 @@
 namespace harpe {
 namespace {
 
-// Processors in one group of a level: those of all levels up to it.
+// Processors in one group of a level.
 std::int64_t group_size(const Machine& machine, int level) {
   std::int64_t count = 1;
   for (int inner = 0; inner <= level; ++inner) {
@@ -19,7 +19,7 @@ std::int64_t group_size(const Machine& machine, int level) {
   return count;
 }
 
-// What one member sends over its own port in a collective without waste, in units of its input.
+// What one member sends over its own port in an optimal collective, in units of its input.
 double traffic(CollectiveKind kind, std::int64_t ranks) {
   const auto all = static_cast<double>(ranks);
   switch (kind) {
@@ -36,7 +36,7 @@ double traffic(CollectiveKind kind, std::int64_t ranks) {
   return 1;
 }
 
-// What crosses between `groups` of equally many members, per member: reductions are done within a
+// What crosses between `groups` of equally many members, per member. Reductions happen within a
 // group first, and gathered parts are spread over its members.
 double crossing(CollectiveKind kind, std::int64_t ranks, std::int64_t groups) {
   const double within = static_cast<double>(ranks) / static_cast<double>(groups);
@@ -52,14 +52,14 @@ double crossing(CollectiveKind kind, std::int64_t ranks, std::int64_t groups) {
   return 1;
 }
 
-// Whose samples of how many ranks.
+// Identifies a curve.
 struct CurveName {
   std::int64_t ranks = 0;
   Supplier by = Supplier::Any;
 };
 
-// Samples of one kind and level, in order of their bytes. Smaller ones never take longer than
-// larger ones: what a library loses on them its user would not accept.
+// Samples of one kind and level, by bytes. A smaller sample never takes longer than a larger one: a
+// user would not accept what a library loses there.
 std::vector<CollectiveSample> curve_of(const Machine& machine, CollectiveKind kind,
                                        const std::string& level, const CurveName& name) {
   std::vector<CollectiveSample> curve;
@@ -76,8 +76,8 @@ std::vector<CollectiveSample> curve_of(const Machine& machine, CollectiveKind ki
   return curve;
 }
 
-// Of the sampled number of ranks nearest to `ranks`, the smaller of two, and there the supplier's
-// own before anybody's.
+// The curve of the sampled number of ranks nearest to `ranks`, the smaller of two equally near
+// ones. For that number, the supplier's own curve comes before that of any supplier.
 std::optional<CurveName> nearest_curve(const Machine& machine, CollectiveKind kind,
                                        const std::string& level, std::int64_t ranks, Supplier by) {
   std::optional<CurveName> best;
@@ -93,8 +93,8 @@ std::optional<CurveName> nearest_curve(const Machine& machine, CollectiveKind ki
   return best;
 }
 
-// On straight lines between neighbours; below the first sample its time, above the last the slope
-// of the last two.
+// Linear interpolation. Below the first sample: its time. Above the last: the slope of the last
+// two.
 double seconds_at(const std::vector<CollectiveSample>& curve, double bytes) {
   if (bytes <= curve.front().bytes) return curve.front().time.seconds();
   if (curve.size() == 1) return curve.front().time.seconds() * bytes / curve.front().bytes;
@@ -106,7 +106,7 @@ double seconds_at(const std::vector<CollectiveSample>& curve, double bytes) {
   return from.time.seconds() + slope * (bytes - from.bytes);
 }
 
-// start + the busiest of the ports on the way, all at the rate of the library's kernels.
+// start + the busiest of the ports on the path, all at the rate of the library's kernels.
 double seconds_of_ports(const Machine& machine, CollectiveKind kind, int level, std::int64_t ranks,
                         std::int64_t groups, double bytes) {
   const auto rate_at = [&](int at) {
@@ -125,14 +125,14 @@ double seconds_of_ports(const Machine& machine, CollectiveKind kind, int level, 
   return start.seconds() + static_cast<double>(groups - 1) * line.latency.seconds() + seconds;
 }
 
-// A sample's place on its axis, and its time in seconds.
+// A sample's position on its axis, and its time in seconds.
 struct Knot {
   double at = 0;
   double seconds = 0;
 };
 
-// On straight lines between knots, which are in order; before the first its value, beyond the last
-// its value too, or as between the last two.
+// Linear interpolation between knots in order. Before the first knot: its value. Beyond the last:
+// its value, or extrapolation from the last two if `goes_on`.
 double on_lines(const std::vector<Knot>& knots, double at, bool goes_on) {
   if (knots.size() == 1 || at <= knots.front().at) return knots.front().seconds;
   std::size_t next = 1;
@@ -161,7 +161,7 @@ int level_between(const Machine& machine, std::int64_t first, std::int64_t secon
 int level_of_group(const Machine& machine, std::int64_t first, std::int64_t stride,
                    std::int64_t count) {
   if (count <= 1 || stride == 0) return 0;
-  // Every group of processors is contiguous, so the ends decide.
+  // Every group of processors is contiguous, so the two ends determine the level.
   return level_between(machine, first, first + (count - 1) * stride);
 }
 
@@ -194,7 +194,8 @@ Picoseconds collective_time(const Machine& machine, CollectiveKind kind, int lev
            "a collective at level " + std::to_string(level));
   if (ranks < 2) return Picoseconds(1);
   if (groups == 0) {
-    // As many as the level joins, and no more than the members: full groups where they are many.
+    // As many groups as the level joins, at most one per member: full groups if there are many
+    // members.
     const std::int64_t inner = level == 0 ? 1 : group_size(machine, level - 1);
     groups = ranks > inner ? std::max<std::int64_t>(2, (ranks + inner - 1) / inner) : ranks;
   }
@@ -204,7 +205,7 @@ Picoseconds collective_time(const Machine& machine, CollectiveKind kind, int lev
   if (!sampled) {
     seconds = seconds_of_ports(machine, kind, level, ranks, groups, bytes);
   } else {
-    // As of the sampled members when their ports carry the same; more members pass on in more hops.
+    // The samples' time at equal port load; each further member adds one hop.
     const double equal = bytes * traffic(kind, ranks) / traffic(kind, sampled->ranks);
     const std::int64_t more = std::max<std::int64_t>(0, ranks - sampled->ranks);
     seconds = seconds_at(curve_of(machine, kind, line.name, *sampled), equal) +

@@ -19,7 +19,7 @@ struct TopologyLine {
   friend bool operator==(const TopologyLine&, const TopologyLine&) = default;
 };
 
-// What the hardware can do, as data (commir.md 2.2). Interpreted by the simulator and the search.
+// What the hardware can do, as data (commir.md 2.2). The simulator and the search interpret it.
 struct Topology {
   std::string name;
   std::vector<TopologyLine> lines;

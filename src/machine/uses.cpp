@@ -56,13 +56,13 @@ class Uses {
     }
     return names;
   }
-  // Through which puts go: by a proxy, or by a kernel.
+  // True if the level has this transport for puts, by a proxy or by a kernel.
   [[nodiscard]] bool has(std::string_view via, const std::string& level) const {
     const Names names = transports_at(level);
     return std::ranges::find(names, via) != names.end();
   }
 
-  // Nothing crosses a level of one group.
+  // Refuses transports at a level of one group, which nothing crosses.
   [[nodiscard]] Checked<Ok> check_level(MachineLevel& level) {
     const Line line = line_of(level);
     const Names here = transports_at(level.name);
@@ -86,7 +86,7 @@ class Uses {
     return Ok{};
   }
 
-  // The transports, any of which a level's figure is of; none: it is of all.
+  // The transports that a level's figure applies to; none: it applies to all.
   static Names needed_for(std::string_view figure) {
     if (figure.starts_with("proxy_")) return {"proxy"};
     if (figure.starts_with("nic_")) return {"proxy", "ibgda"};
@@ -120,10 +120,10 @@ class Uses {
     return Ok{};
   }
 
-  Machine machine_;  // lines are bound to values that can be written
+  Machine machine_;  // not const, because lines are bound to fields that can be written
 };
 
-// Lines by the machine that they are of, each kind once.
+// Inherited lines by the machine that they are from, each kind once.
 class Inherited {
  public:
   void add(const Provenance& from, const std::string& what) {
@@ -131,7 +131,7 @@ class Inherited {
     Names& all = of_[from.of];
     if (std::ranges::find(all, what) == all.end()) all.push_back(what);
   }
-  // A level and what is at it: as one where all is of one machine.
+  // Adds a level and its lines, as one item if all are from the same machine.
   void add(const MachineLevel& level, const std::vector<std::pair<Provenance, std::string>>& here) {
     const auto is_alike = [&](const auto& line) { return line.first.of == level.from.of; };
     if (std::ranges::all_of(here, is_alike)) return add(level.from, "all at " + level.name);

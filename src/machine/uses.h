@@ -4,8 +4,8 @@
 
 namespace harpe {
 
-// Refuses a line or a figure that no prediction on the machine can depend on: most likely it was
-// meant for something else. Requires: levels are there. Errors: M122.
+// Refuses a line or a figure that cannot affect any prediction on the machine, because it was most
+// likely meant for something else. Requires: levels exist. Errors: M122.
 [[nodiscard]] Checked<Ok> check_uses(const Machine& machine);
 
 }  // namespace harpe

@@ -12,21 +12,21 @@ namespace harpe {
 struct TimePair {
   double predicted_us = 0;
   double measured_us = 0;
-  std::string question;  // schedules that answer the same one compete
+  std::string question;  // schedules with the same question compete
   [[nodiscard]] double ratio() const { return predicted_us / measured_us; }
 };
 
 struct Agreement {
-  std::string family;  // what they are of
+  std::string family;  // the operator's family
   bool counts = true;
   std::int64_t count = 0;
   double median_error = 0;  // |predicted / measured - 1|
-  double error_90 = 0;      // that nine of ten do not exceed
+  double error_90 = 0;      // not exceeded by nine of ten
   double mean_ratio = 0;    // geometric
   double spearman = 0;
   double kendall = 0;
-  // How much longer the fastest of the first one and of the first eight by prediction takes than
-  // the fastest of all, of the worst question; none where no two compete.
+  // How much longer than the fastest of all takes the fastest among the first one, and among the
+  // first eight, by prediction, for the worst question. None if no two compete.
   std::optional<double> regret_1;
   std::optional<double> regret_8;
 };

@@ -15,7 +15,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::int64_t kCpuRanks = 4;
 
-// As asked for, or as many as there are places. Errors: find_gpus', Gpus::count's; G070.
+// The requested ranks, or as many as there are GPUs. Errors: find_gpus', Gpus::count's; G070.
 Checked<std::int64_t> ranks_of(const BenchRequest& request) {
   if (request.backend.backend == Backend::Cpu) return request.ranks.value_or(kCpuRanks);
   HP_TRY(const Gpus* const back_end, find_gpus());
@@ -36,7 +36,7 @@ Checked<std::unique_ptr<Baselines>> open_baselines(const BenchRequest& request,
   return gpus->open_baselines(static_cast<int>(ranks), request.backend.places);
 }
 
-// Of the GPUs that ranks are on; none of CPU ranks, and where it cannot be watched.
+// The free memory of the ranks' GPUs; empty for CPU ranks, and where it cannot be read.
 FreeMemory watch_memory(const BenchRequest& request, std::int64_t ranks) {
   if (request.backend.backend == Backend::Cpu) return {};
   const Checked<const Gpus*> gpus = find_gpus();
@@ -48,7 +48,7 @@ FreeMemory watch_memory(const BenchRequest& request, std::int64_t ranks) {
   return watched.ok() ? *watched : FreeMemory();
 }
 
-// One that no operator has is a slip of the hand. Errors: U113.
+// A name that no operator has is probably misspelt. Errors: U113.
 Checked<Ok> check_schedule_names(const BenchRequest& request) {
   const std::vector<std::string> operators = operators_with_schedules();
   for (const std::string& name : request.schedules) {
@@ -60,7 +60,7 @@ Checked<Ok> check_schedule_names(const BenchRequest& request) {
   return Ok{};
 }
 
-// Where no case has any schedule that was asked for, the first reason.
+// The first reason, if no case has any of the requested schedules.
 std::optional<Diag> find_whole_lack(const BenchReport& report) {
   const bool any = std::ranges::any_of(report.rows, [](const BenchRow& row) {
     return !row.entries.empty() || row.not_here.empty();
@@ -100,7 +100,7 @@ Checked<std::vector<BenchCase>> cases_of(const BenchRequest& request, std::int64
 
 Checked<BenchReport> bench(Session& session, const BenchRequest& request,
                            const BenchProgress& progress, const BenchSoFar& so_far) {
-  // The suite first: where no GPU is, its name is no less wrong.
+  // The suite's name is checked first, whether there is a GPU or not.
   HP_REQUIRE_OK(bench_cases(request.suite, request.backend.backend, 1));
   HP_REQUIRE_OK(check_schedule_names(request));
   BenchReport report;

@@ -9,7 +9,7 @@
 namespace harpe {
 namespace {
 
-// The shapes of the measurements of today's libraries on 8 H200 (docs/cli.md, bench).
+// The shapes for which libraries were measured on 8 H200 (docs/cli.md, bench).
 struct AttentionShape {
   int batch;
   int seq;
@@ -72,7 +72,7 @@ constexpr std::array kMoe = {
     MoeShape{"qwen3_235b", 4096, 128, 8, 1536},
     MoeShape{"mixtral_8x7b", 4096, 8, 2, 14336},
 };
-constexpr std::array kTokens = {128, 1024, 4096};  // of a rank
+constexpr std::array kTokens = {128, 1024, 4096};  // per rank
 
 std::string of(std::string_view name, std::int64_t value) {
   return fmt::format("{}={}", name, value);

@@ -16,10 +16,10 @@ struct BenchCase {
   friend bool operator==(const BenchCase&, const BenchCase&) = default;
 };
 
-[[nodiscard]] std::string bench_axis(std::string_view suite);  // of the mesh: "cp", "tp", "ep"
+[[nodiscard]] std::string bench_axis(std::string_view suite);  // the mesh axis: "cp", "tp", "ep"
 
-// On GPUs the shapes that models have, on CPU ranks small ones. Each rank has as many tokens of
-// experts however many ranks there are; other sizes are of all. Errors: U160.
+// On GPUs the shapes of real models, on CPU ranks small ones. For experts, the tokens per rank do
+// not depend on the number of ranks; other sizes are totals. Errors: U160.
 [[nodiscard]] Checked<std::vector<BenchCase>> bench_cases(const std::string& suite, Backend backend,
                                                           std::int64_t ranks);
 

@@ -81,7 +81,7 @@ double library_margin(const Plan& plan, const std::string& buffer) {
 }
 
 double bench_bound(const Plan& plan, const std::string& buffer) {
-  // Scores of numbers below 1 stay far below this.
+  // Scores of numbers below 1 stay far below these magnitudes.
   const Magnitudes magnitudes{.other_scores = {.score = 4, .logsum = 16}};
   return bound_of(plan, buffer, magnitudes).limit() + library_margin(plan, buffer);
 }

@@ -9,20 +9,21 @@
 
 namespace harpe {
 
-// Inputs as `run` draws them, but of large ones a block is drawn and repeated: a prime number of
-// elements, so that rows differ.
+// Inputs as `run` draws them. For a large input one block is drawn and repeated; it has a prime
+// number of elements, so that rows differ.
 [[nodiscard]] TensorMap draw_bench_inputs(const Program& program, std::uint64_t seed);
 
-// The largest difference of two results of one buffer, relative to the scale of its row; up to 512
-// rows, spread evenly. NaN counts as infinite. `is_logarithm`: against 1 or the number itself.
+// The largest difference of two results of one buffer, relative to the scale of its row, over at
+// most 512 evenly spaced rows. NaN counts as infinite. With `is_logarithm` the scale is the larger
+// of 1 and the number itself.
 [[nodiscard]] double largest_difference(const HostTensor& got, const HostTensor& wanted,
                                         bool is_logarithm);
 
-// What libraries round beside what a plan does: partial results, to the output's type, at each of
-// the ranks. Relative to a row's scale.
+// The rounding of libraries beyond the plan's: partial results rounded to the output's type at each
+// rank. Relative to a row's scale.
 [[nodiscard]] double library_margin(const Plan& plan, const std::string& buffer);
 
-// What rounding explains of a difference to a library's result: what our plan may be off, and the
+// The difference to a library's result that rounding can explain: the plan's own bound plus the
 // library's margin.
 [[nodiscard]] double bench_bound(const Plan& plan, const std::string& buffer);
 

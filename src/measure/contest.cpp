@@ -21,27 +21,27 @@ namespace {
 constexpr std::int64_t kMostCompared = std::int64_t{1} << 28;  // elements of outputs
 constexpr std::string_view kTuned = "tuned";
 
-// On GPUs operands of a rank that are less are there several times, so that no execution finds any
-// in the second-level cache: four times what that holds.
+// On GPUs, smaller operands of a rank exist several times, so that no execution finds them in the
+// L2 cache: four times its size.
 constexpr std::int64_t kColdBytes = std::int64_t{256} << 20;
 constexpr std::int64_t kMostCopies = 16;
 
-// One that takes its turns.
+// One entry of a case while it is timed.
 struct Contender {
   BenchEntry entry;
-  std::unique_ptr<Executor> executor;             // none: it cannot run, or no more
-  std::vector<std::unique_ptr<Executor>> copies;  // that take turns with it
-  std::function<Checked<std::unique_ptr<Executor>>()> make_library;  // of libraries, once more
-  std::optional<Plan> plan;                                          // of ours
-  std::function<Checked<double>(std::int64_t)> time_arithmetic;      // of libraries
+  std::unique_ptr<Executor> executor;             // none if it cannot run, or not any more
+  std::vector<std::unique_ptr<Executor>> copies;  // that alternate with it
+  std::function<Checked<std::unique_ptr<Executor>>()> make_library;  // for libraries: makes a copy
+  std::optional<Plan> plan;                                          // for Harpe's schedules
+  std::function<Checked<double>(std::int64_t)> time_arithmetic;      // for libraries
   std::vector<double> arithmetic_us;                                 // of each round
   std::vector<double> times;
   std::vector<double> warm_us;      // of each turn of one copy
   std::vector<double> in_graph_us;  // of each turn in one graph
-  double expected_us = 0;           // of an execution
+  double expected_us = 0;           // per execution
   bool is_warm = false;             // it has run, or cannot
   bool is_compared = false;
-  bool is_short_of_memory = false;  // that others may have
+  bool is_short_of_memory = false;  // memory that others may hold
   std::vector<std::int64_t> taken;  // memory, by GPU
 
   void refuse(const Diag& diag) {
@@ -76,7 +76,7 @@ std::int64_t elements_of_outputs(const Program& program) {
   return elements;
 }
 
-// What its inputs take of the host's memory, with what is on its way to a device.
+// The inputs' bytes in host memory, including the copy that is on its way to a device.
 std::int64_t bytes_of_inputs(const Program& program) {
   std::int64_t all = 0;
   std::int64_t largest = 0;
@@ -90,7 +90,7 @@ std::int64_t bytes_of_inputs(const Program& program) {
   return all + 2 * largest;
 }
 
-// Copies of a case's operands so that they are kColdBytes; the ranks have parts of them.
+// The number of copies that makes a case's operands kColdBytes large; ranks hold parts of them.
 std::int64_t copies_of(const Program& program, std::int64_t ranks) {
   std::int64_t bytes = 0;
   for (const Buffer* const buffer : buffers_of(program)) {
@@ -121,7 +121,7 @@ class Contest {
     HP_TRY(program_, session_.program(subject_));
     HP_TRY(const Mesh mesh, session_.mesh(subject_));
     row_.limit = make_limit(program_, request_.suite, static_cast<double>(mesh.ranks()));
-    // A turn has one more than its iterations, and no use for more copies.
+    // A turn has one execution more than its iterations, so more copies would not be used.
     if (request_.backend.backend == Backend::Cuda) {
       copies_ = std::min(copies_of(program_, mesh.ranks()), request_.iterations + 1);
     }
@@ -149,7 +149,8 @@ class Contest {
   }
 
  private:
-  // As many as fit into memory beside the baselines; the others are left.
+  // Times as many contenders as fit into memory beside the baselines; returns the names of the
+  // others.
   [[nodiscard]] std::vector<std::string> take_turns(const std::vector<std::string>& names,
                                                     const BenchProgress& progress) {
     std::vector<std::string> left;
@@ -176,7 +177,7 @@ class Contest {
     for (std::int64_t i = 0; i < request_.rounds_here(); ++i, ++round_) {
       progress(row_.what.name + ": round " + std::to_string(i + 1));
       for (std::size_t turn = 0; turn < all_.size(); ++turn) {
-        // Another one goes first each time.
+        // A different contender goes first each time.
         measure(all_[(turn + static_cast<std::size_t>(i)) % all_.size()]);
       }
     }
@@ -186,7 +187,7 @@ class Contest {
     return left;
   }
 
-  // Why the case has no such schedule.
+  // Why the case lacks this schedule.
   [[nodiscard]] std::optional<Diag> find_lack(const std::string& name,
                                               const std::vector<Applicability>& all) const {
     if (name.ends_with(".sched")) return std::nullopt;
@@ -244,7 +245,7 @@ class Contest {
     return names;
   }
 
-  // Without libraries the bulk schedule is what others are compared with.
+  // Without libraries the bulk schedule is the baseline.
   void mark_cpu_baseline() {
     const bool is_marked =
         std::ranges::any_of(all_, [](const Contender& one) { return one.entry.is_baseline; });
@@ -259,7 +260,8 @@ class Contest {
     }
   }
 
-  // The plan of what executing the best schedules of a search chooses, before others take memory.
+  // Makes the plan that executing the best schedules of a search chooses, before others take
+  // memory.
   void tune_case(const Mesh& mesh) {
     MeasuredTuneRequest request;
     request.subject = subject_;
@@ -300,7 +302,7 @@ class Contest {
     add_taken(before, free_memory(), one.taken);
   }
 
-  // As many as fit into memory. Requires: it has run.
+  // Adds as many copies as fit into memory. Requires: it has run.
   void add_copies(Contender& one) const {
     while (one.executor && std::ssize(one.copies) + 1 < copies_) {
       Checked<std::unique_ptr<Executor>> copy =
@@ -379,7 +381,7 @@ class Contest {
   [[nodiscard]] Checked<TensorMap> outputs_of(const Contender& one) const {
     TensorMap outputs;
     for (const Buffer* const buffer : buffers_of(program_)) {
-      // Libraries are asked for the result alone.
+      // Libraries compute only the result, without lse.
       if (buffer->role != Role::Out || (!one.plan && buffer->name == "lse")) continue;
       HP_TRY(HostTensor tensor, one.executor->output(buffer->name));
       outputs.emplace(buffer->name, std::move(tensor));
@@ -430,7 +432,7 @@ class Contest {
     one.entry.checked = report.ok() && report->passed();
   }
 
-  // Its times, and its memory back.
+  // Computes its statistics and frees its memory.
   void close(Contender& one) {
     if (one.executor && !one.times.empty()) {
       const double median = quantile(one.times, 0.5);
@@ -458,17 +460,17 @@ class Contest {
   Session& session_;
   const BenchRequest& request_;
   const Checked<std::unique_ptr<Baselines>>& baselines_;
-  const FreeMemory& memory_;  // none where it is not watched
+  const FreeMemory& memory_;  // empty where it is not watched
   Request subject_;
   Program program_;
   TensorMap inputs_;
   std::shared_ptr<const void> pinned_;  // of the inputs
   std::int64_t copies_ = 1;             // of operands
   std::vector<Contender> all_;
-  std::int64_t round_ = 0;  // of the case: those that come later for lack of memory have later ones
+  std::int64_t round_ = 0;  // of the case; contenders that wait for memory get later rounds
   std::optional<Checked<Plan>> tuned_;
   std::string tuned_label_;
-  std::optional<TensorMap> wanted_;  // outputs of the first
+  std::optional<TensorMap> wanted_;  // outputs of the first contender
   BenchRow row_;
 };
 

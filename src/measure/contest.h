@@ -11,17 +11,18 @@
 
 namespace harpe {
 
-// What the cases of a benchmark share; all of it outlives them.
+// Common data of a benchmark's cases; all of it outlives them.
 struct ContestSetting {
   Session& session;
   const BenchRequest& request;
   const std::string& mesh;
   const Checked<std::unique_ptr<Baselines>>& baselines;
-  const FreeMemory& memory;  // none where it is not watched
+  const FreeMemory& memory;  // empty where it is not watched
 };
 
-// One case: schedules and libraries prepared, compared, and timed in turns, round by round. A
-// schedule that cannot run is an entry with its reason. Errors: program's and mesh's of Session.
+// Runs one case: prepares schedules and libraries, compares their outputs, and times them
+// alternately, round by round. A schedule that cannot run becomes an entry with its reason. Errors:
+// program's and mesh's of Session.
 [[nodiscard]] Checked<BenchRow> hold_contest(const ContestSetting& setting, const BenchCase& what,
                                              const BenchProgress& progress);
 

@@ -5,7 +5,7 @@
 
 namespace harpe {
 
-// G005 is any call of CUDA's, also one that allocates.
+// G005 is the failure of any CUDA call, including allocations.
 bool may_be_short_of_memory(const Diag& diag) {
   constexpr std::array kCodes = {DiagCode::I502, DiagCode::X005, DiagCode::G005, DiagCode::G073};
   return std::ranges::find(kCodes, diag.code) != kCodes.end();

@@ -11,10 +11,10 @@
 
 namespace harpe {
 
-// Whether less of it elsewhere might help.
+// True if freeing memory elsewhere might help.
 [[nodiscard]] bool may_be_short_of_memory(const Diag& diag);
 
-// Executors of several plans that take turns, as many at a time as fit into memory.
+// Executors of several plans that take turns; as many exist at a time as fit into memory.
 class ExecutorPool {
  public:
   using Make = std::function<Checked<std::unique_ptr<Executor>>(std::size_t index)>;
@@ -22,11 +22,12 @@ class ExecutorPool {
   explicit ExecutorPool(Make make) : make_(std::move(make)) {}
 
   struct Got {
-    Executor* executor = nullptr;  // until another is asked for
+    Executor* executor = nullptr;  // valid until the next call
     bool is_new = false;
   };
-  // Made where it is not there. While memory is short, others go: first the one that was asked for
-  // last, whose next turn is the farthest. Errors: those of making it alone.
+  // Returns the executor, which is made if it is missing. While memory is short, others are
+  // destroyed: first the most recently used one, whose next turn is the farthest away. Errors:
+  // those of making it alone.
   [[nodiscard]] Checked<Got> at(std::size_t index);
 
   void drop(std::size_t index) { entries_.erase(index); }

@@ -43,7 +43,7 @@ class Halving {
   }
 
  private:
-  // False where it was ended.
+  // False if it was ended early.
   bool take_round() {
     std::vector<std::size_t> all = result_.left;
     all.insert(all.end(), companions_.begin(), companions_.end());
@@ -63,7 +63,7 @@ class Halving {
     return true;
   }
 
-  // Fastest first, without those that failed or had no turn.
+  // Sorts the rest by speed, without those that failed or had no turn.
   void rank_left() {
     std::erase_if(result_.left, [&](std::size_t index) {
       return result_.standings[index].failed || result_.standings[index].times.empty();
@@ -90,7 +90,7 @@ class Halving {
   const HalvingOptions& options_;
   HalvingResult result_;
   std::vector<std::size_t> companions_;
-  std::size_t turns_ = 0;  // passes so far: who goes first
+  std::size_t turns_ = 0;  // passes so far, which determine who goes first
 };
 
 }  // namespace

@@ -7,43 +7,43 @@
 
 namespace harpe {
 
-// Who of many is fastest, by successive halving: all that are left take turns, who goes first
-// changing, and after each round the slower half is out.
+// Finds the fastest of many candidates by successive halving: all remaining ones take turns, in an
+// order that rotates, and after each round the slower half is dropped.
 
-// What is known of one.
+// The measurements of one candidate.
 struct Standing {
-  std::vector<double> times;  // microseconds, of every execution that counts
-  std::int64_t rounds = 0;    // that it went through to their end
-  bool failed = false;        // in a turn: it took no more
+  std::vector<double> times;  // microseconds of every counted execution
+  std::int64_t rounds = 0;    // rounds that it completed
+  bool failed = false;        // it failed in a turn, and takes no more
 
   // Requires: it has times.
   [[nodiscard]] double median() const;
-  // How far a median of as many times may be off, relative to it: from the middle half's width.
+  // The relative uncertainty of its median: from the interquartile range and the number of times.
   [[nodiscard]] double noise() const;
 };
 
 struct HalvingOptions {
-  std::int64_t passes = 3;  // turns of each in a round
-  double equal = 0.005;     // medians that are no further apart are never told apart
-  // The last so many are companions: they have their turns in every round, and are never out nor
-  // left.
+  std::int64_t passes = 3;  // turns of each candidate in a round
+  double equal = 0.005;     // medians at most this far apart are considered equal
+  // The last `companions` candidates have turns in every round, and are neither dropped nor left.
   std::size_t companions = 0;
-  std::function<bool()> is_over = {};  // asked before each turn: true ends all with what there is
+  std::function<bool()> is_over = {};  // checked before each turn; true ends the halving
   std::function<void(std::int64_t round, std::size_t left)> begin_round = {};
 };
 
 struct HalvingResult {
-  std::vector<Standing> standings;  // of all, in the order they were given in
-  std::vector<std::size_t> left;    // at the end, fastest first: one, two, or as fast as each other
-  std::int64_t rounds = 0;          // that came to their end
+  std::vector<Standing> standings;  // of all, in the order given
+  std::vector<std::size_t> left;    // the remaining ones, fastest first: one, two, or equally fast
+                                    // ones
+  std::int64_t rounds = 0;          // completed rounds
   bool complete = true;             // false: `is_over` ended it
 };
 
-// Executes one several times and says how long each took, in microseconds; nothing: it failed.
+// Executes a candidate several times and returns each time in microseconds; empty if it failed.
 using TakeTurn = std::function<std::vector<double>(std::size_t index)>;
 
-// Ends when at most two are left, or when two rounds in a row put none out. Whoever is as near to
-// the last of the faster half as the noise of the two, or as `equal`, stays.
+// Ends when at most two candidates are left, or when two rounds in a row dropped none. A candidate
+// stays if it is within the noise of both, or within `equal`, of the last of the faster half.
 [[nodiscard]] HalvingResult halve(std::size_t count, const TakeTurn& take_turn,
                                   const HalvingOptions& options);
 

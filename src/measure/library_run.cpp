@@ -21,10 +21,10 @@ namespace harpe {
 namespace {
 
 constexpr std::int64_t kIterationsOfTurn = 10;
-constexpr std::int64_t kMostAtOnce = 1000;  // executions: each has an event of its own
+constexpr std::int64_t kMostAtOnce = 1000;  // executions: each has its own event
 
-// The schedule that moves and computes as libraries do: its plan says how large a run is, and what
-// rounding may do to its results.
+// The plan of the schedule that moves and computes as libraries do. It gives the size of a run, and
+// the effect of rounding on its results.
 Checked<Plan> plan_beside(Session& session, Request subject, const Program& program,
                           const Mesh& mesh) {
   const std::vector<Applicability> all = find_applicable(schedule_family(program), program, mesh);
@@ -80,7 +80,7 @@ class LibraryRun {
     return std::move(made.executor);
   }
 
-  // The fastest in turns; none where none runs.
+  // The fastest way, by alternating turns; none if no way runs.
   [[nodiscard]] std::optional<std::size_t> choose() {
     if (ways_.size() == 1) return 0;
     const HalvingResult result =
@@ -105,7 +105,7 @@ class LibraryRun {
     return {};
   }
 
-  // Its executor, warm; none: it does not run.
+  // The way's executor, warmed up; none if it does not run.
   [[nodiscard]] Executor* wake(std::size_t index) {
     const Checked<ExecutorPool::Got> got = executors_.at(index);
     if (!got.ok()) {
@@ -161,8 +161,8 @@ class LibraryRun {
   std::vector<LibraryWay> ways_;
   std::vector<double> expected_us_;
   ExecutorPool executors_;
-  std::optional<Diag> refusal_;       // the first
-  std::optional<FaultReport> fault_;  // the first
+  std::optional<Diag> refusal_;       // the first one
+  std::optional<FaultReport> fault_;  // the first one
   LibraryOutcome out_;
 };
 
@@ -207,18 +207,18 @@ Checked<LibraryOutcome> run_library(Session& session, const Request& subject,
 
 namespace {
 
-// What is to be chosen by `auto`, of an operator.
+// True for an operator whose schedule is `auto`.
 bool is_chosen(const Request& subject) {
   const bool is_auto = !subject.schedule || *subject.schedule == "auto";
   return is_auto && kind_of(subject.target) != TargetKind::PlanFile;
 }
 
-// What the cache knows to be the fastest beside libraries, measured on these processors.
+// The fastest cached schedule that was measured beside libraries on these processors.
 std::optional<CachedSchedule> recall_measured_schedule(Session& session, const Request& subject) {
   if (!is_chosen(subject) || !subject.cache || !subject.site) return std::nullopt;
   const Checked<Program> program = session.program(subject);
   const Checked<Mesh> mesh = session.mesh(subject);
-  if (!program.ok() || !mesh.ok()) return std::nullopt;  // whoever makes the plan says why
+  if (!program.ok() || !mesh.ok()) return std::nullopt;  // making the plan reports why
   const Checked<Machine> machine = machine_for(subject.machine, *mesh);
   if (!machine.ok()) return std::nullopt;
   SearchOptions options;
@@ -227,7 +227,7 @@ std::optional<CachedSchedule> recall_measured_schedule(Session& session, const R
   if (!constraints.ok()) return std::nullopt;
   options.constraints = *constraints;
   const CacheKey key = make_cache_key(*program, *mesh, *machine, options, subject.version);
-  // Whether its schedules can be lowered is found, and told, by who takes one of them.
+  // The user of a cached schedule checks that it lowers, and reports if not.
   const auto any = [](const NormalForm&) -> Checked<Ok> { return Ok{}; };
   const CacheAnswer answer = consult_cache(*subject.cache, key, any, [](const Diag&) {});
   if (!answer.exact) return std::nullopt;

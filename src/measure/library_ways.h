@@ -12,22 +12,22 @@
 
 namespace harpe {
 
-// How libraries do an operator that `tune` and `run` have at hand.
+// How libraries execute an operator, for `tune` and `run`.
 
-// The ways to do a ground program on so many ranks with inputs that outlive them.
+// Finds the ways to execute a ground program on `ranks` ranks, with inputs that outlive them.
 using FindWays = std::function<Checked<std::vector<LibraryWay>>(
     const Program& program, std::int64_t ranks, const TensorMap& inputs)>;
 
-// Those of this machine's libraries, looked for in the backend's folders first and opened when they
-// are asked for. Errors of what is returned: G081, Gpus::open_baselines'.
+// The ways of this machine's libraries, which are searched in the backend's folders first and
+// opened on use. Errors of the result: G081, Gpus::open_baselines'.
 [[nodiscard]] FindWays ways_here(const Request& subject, const BackendRequest& backend);
 
-// All that libraries make. Errors: Executor::output's.
+// All outputs that libraries compute. Errors: Executor::output's.
 [[nodiscard]] Checked<TensorMap> gather_library_outputs(const Executor& executor,
                                                         const Program& program);
 
-// As compare_outputs: the bound is that of the plan, which does the same arithmetic, and of what
-// the libraries round beside that (library_margin).
+// As compare_outputs. The bound is that of the plan, which does the same arithmetic, plus the
+// additional rounding of libraries (library_margin).
 [[nodiscard]] CheckReport compare_library_outputs(const Plan& plan, const TensorMap& outputs,
                                                   const Reference& reference);
 

@@ -5,7 +5,7 @@
 namespace harpe {
 namespace {
 
-constexpr double kLinkBytesPerUs = 389e3;    // NVLink, each way
+constexpr double kLinkBytesPerUs = 389e3;    // NVLink, per direction
 constexpr double kMemoryBytesPerUs = 4.3e6;  // H200, reading
 constexpr double kOneKernelUs = 5.5;         // a graph of one kernel, its ramp and its end
 
@@ -48,7 +48,7 @@ double least_link_bytes(const Program& program, double ranks) {
   if (op == "attention_bwd") {
     const double keys = bytes_of(program, "k") + bytes_of(program, "v") + bytes_of(program, "dk") +
                         bytes_of(program, "dv");
-    // Of o only its product with do is needed, a number like lse.
+    // Only the inner product of o and do is needed of o: one number per row, like lse.
     const double all = keys + bytes_of(program, "q") + bytes_of(program, "do") +
                        bytes_of(program, "dq") + 2 * bytes_of(program, "lse");
     return others * std::min(keys, all / ranks);

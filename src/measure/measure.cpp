@@ -19,9 +19,9 @@ using Clock = std::chrono::steady_clock;
 
 struct MeasuredContender {
   std::size_t index = 0;
-  MeasuredSchedule result;        // of a baseline all but the schedule, of which it has the label
+  MeasuredSchedule result;        // a baseline has no schedule, only its label
   std::optional<Plan> plan;       // none: refused, or a baseline
-  std::optional<LibraryWay> way;  // of a baseline
+  std::optional<LibraryWay> way;  // for a baseline
   double expected_us = 0;
 
   [[nodiscard]] bool is_in() const { return result.outcome == MeasuredAs::NotReached; }
@@ -109,7 +109,8 @@ class Measurement {
     }
   }
 
-  // The first `most` once more with libraries' kernels, where these can do their leaves.
+  // Adds variants of the first `most` schedules with libraries' kernels, where these support the
+  // leaves.
   void add_library_leaves(const Program& program, const Mesh& mesh, std::size_t most) {
     if (!request_.libraries || request_.backend.backend != Backend::Cuda) return;
     std::vector<Evaluated> variants;
@@ -142,8 +143,8 @@ class Measurement {
     return request;
   }
 
-  // Each is executed and checked once, before any is timed. That takes three quarters of the time
-  // there is, at most; the libraries come first, then the best predicted.
+  // Executes and checks each one once, before any is timed, for at most three quarters of the
+  // remaining time. Libraries come first, then the best predicted schedules.
   Checked<Ok> prepare_all() {
     std::optional<Clock::time_point> until;
     const Clock::time_point now = Clock::now();
@@ -175,7 +176,7 @@ class Measurement {
     return Ok{};
   }
 
-  // The reference is computed for the first that runs.
+  // The reference is computed for the first one that runs.
   Checked<Ok> check(MeasuredContender& one, const Executor& executor) {
     if (!reference_) {
       show("computing the reference", 0, 1);
@@ -226,7 +227,7 @@ class Measurement {
       timed.rounds = standing.rounds;
       timed.executions = std::ssize(standing.times);
     }
-    // Of the schedules alone.
+    // Only of the schedules.
     for (const std::size_t index : result.left) out_.all.push_back(ready_[index]->result);
   }
 
@@ -240,7 +241,7 @@ class Measurement {
     return {};
   }
 
-  // Its executor, warm; none: it has left.
+  // Its executor, warmed up; none if it cannot run.
   Executor* wake(MeasuredContender& one) {
     const Checked<ExecutorPool::Got> got = executors_.at(one.index);
     if (!got.ok()) {
@@ -289,7 +290,7 @@ class Measurement {
     executors_.drop(one.index);
   }
 
-  // Behind those that were left: who was put out earlier stands further down.
+  // Appends the dropped ones behind those that were left, the latest dropped first.
   void conclude() {
     const auto is_among_left = [&](const MeasuredSchedule& one) {
       return std::ranges::any_of(out_.all, [&](const MeasuredSchedule& other) {
@@ -352,10 +353,10 @@ class Measurement {
   Measured out_;
   std::vector<MeasuredContender> all_;
   std::vector<MeasuredContender> baselines_;
-  std::vector<const Plan*> plans_;         // of all
-  std::vector<MeasuredContender*> ready_;  // of all, then of the baselines
-  std::size_t companions_ = 0;             // as many of these
-  std::optional<Diag> refusal_;            // the first
+  std::vector<const Plan*> plans_;         // of all schedules
+  std::vector<MeasuredContender*> ready_;  // of the schedules, then of the baselines
+  std::size_t companions_ = 0;             // the number of baselines among them
+  std::optional<Diag> refusal_;            // the first one
   TensorMap inputs_;
   std::optional<Reference> reference_;
   ExecutorPool executors_;

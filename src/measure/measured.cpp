@@ -17,7 +17,7 @@ using Row = nlohmann::json;
 constexpr std::string_view kPeers = "_peers.jsonl";
 constexpr std::string_view kOverlap = "_overlap.jsonl";
 
-// One line of a file, for what is wrong with it.
+// A line of a file, for diagnostics.
 struct LineOfFile {
   const std::string& path;
   std::int64_t line = 0;
@@ -35,7 +35,7 @@ Checked<std::int64_t> size_in(const Row& row, const char* name, const LineOfFile
   return found->get<std::int64_t>();
 }
 
-// A time, or nothing where the row has none: what failed then has null or a word.
+// A time; none if the row has none, because failed rows hold null or a word.
 std::optional<double> time_in(const Row& row, const char* name) {
   const auto found = row.find(name);
   if (found == row.end() || !found->is_number()) return std::nullopt;
@@ -99,7 +99,7 @@ Checked<Ok> read_decode(std::vector<MeasuredCase>& cases, const Row& row, const 
   return Ok{};
 }
 
-// Copies by copy engines and a product per part as it arrives, on 4 ranks: `variant` 1.
+// Copies by copy engines, and one GEMM per part as it arrives, on 4 ranks: `variant` 1.
 Checked<Ok> read_overlap(std::vector<MeasuredCase>& cases, const Row& row,
                          const LineOfFile& place) {
   HP_TRY(const std::int64_t variant, size_in(row, "variant", place));
@@ -147,7 +147,7 @@ Checked<std::string> text_in(const Row& row, const char* name, const LineOfFile&
   return found->get<std::string>();
 }
 
-// Rows without it ran with collectives by pulls and partial states in f32.
+// Rows without this field ran with collectives by pulls and partial states in f32.
 Checked<Ok> read_execution(MeasuredCase& one, const Row& row, const LineOfFile& place) {
   if (const auto engine = row.find("collectives"); engine != row.end()) {
     HP_TRY(const std::string name, text_in(row, "collectives", place));
@@ -162,7 +162,7 @@ Checked<Ok> read_execution(MeasuredCase& one, const Row& row, const LineOfFile& 
   return Ok{};
 }
 
-// A schedule that competes with the others of its operator, sizes, ranks and processors.
+// A schedule that competes with others of the same operator, sizes, ranks and processors.
 Checked<Ok> read_plan(std::vector<MeasuredCase>& cases, const Row& row, const LineOfFile& place) {
   MeasuredCase one;
   HP_TRY(one.request.target, text_in(row, "operator", place));

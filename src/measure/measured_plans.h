@@ -7,9 +7,9 @@
 
 namespace harpe {
 
-// What measurements of `harpe tune` executed, as lines that read_measurements reads back
-// (measure/measured.h): one for each schedule that has a time, with its normal form. `machine` is
-// that of the prediction.
+// The measurements of `harpe tune` as lines that read_measurements reads back (measure/measured.h):
+// one for each schedule with a time, including its normal form. `machine` is that of the
+// prediction.
 [[nodiscard]] std::string print_measurements(const Request& subject, const std::string& machine,
                                              const Measured& measured);
 

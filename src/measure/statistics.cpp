@@ -9,7 +9,7 @@
 namespace harpe {
 namespace {
 
-// 1 for the smallest; the mean of their places where values are equal.
+// 1 for the smallest value; equal values get the mean of their ranks.
 std::vector<double> ranks_of(std::span<const double> values) {
   std::vector<double> ranks;
   for (const double value : values) {
@@ -63,7 +63,8 @@ std::optional<MedianInterval> median_interval(std::vector<double> values) {
   constexpr double kMostOutside = 0.05 / 2;  // on each side
   std::ranges::sort(values);
   const std::size_t count = values.size();
-  double ways = std::exp2(-static_cast<double>(count));  // that `below` values are below the median
+  double ways = std::exp2(-static_cast<double>(count));  // probability that `below` values are
+                                                         // below the median
   double outside = 0;
   std::size_t below = 0;
   while (below < count && outside + ways <= kMostOutside) {

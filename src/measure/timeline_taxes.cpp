@@ -41,9 +41,9 @@ PathPart part_of(WaitKind kind) {
   return kind == WaitKind::Queue || kind == WaitKind::Event ? PathPart::Launch : PathPart::Signal;
 }
 
-// Why a task began when it did: another was over by `end`.
+// Why a task began when it did: another task was over at `end`.
 struct Cause {
-  TaskId task;  // none: nothing came before
+  TaskId task;  // none: it has no predecessor
   WaitKind kind = WaitKind::Queue;
   nanoseconds end{0};
 };
@@ -70,7 +70,7 @@ class Walk {
     const auto order = [](const TraceEvent& event) { return std::tuple(event.end, event.start); };
     TaskId at = std::ranges::max(events_, {}, order).task;
     nanoseconds until = event_of(at).end;
-    // What clocks that are off say could lead round in a circle.
+    // Clocks that are not synchronised could lead to a cycle.
     while (at.valid() && !seen_[at.index()]) {
       const auto kernel = kernels_.find(event_of(at).kernel);
       const Cause cause = kernel == kernels_.end() ? through_task(at, until)
@@ -89,7 +89,7 @@ class Walk {
     if (begin < end) path_.push_back({.task = task, .part = part, .begin = begin, .end = end});
   }
 
-  // Back to what let it begin, and until when that is on the path.
+  // Adds the task to the path, and returns its cause with the time until which that is on the path.
   Cause through_task(TaskId at, nanoseconds until) {
     seen_[at.index()] = true;
     nanoseconds start = std::min(event_of(at).start, until);
@@ -103,7 +103,7 @@ class Walk {
     return begun_behind(cause_of(last), last, start);
   }
 
-  // The same of all the tasks of a kernel.
+  // The same for all tasks of a kernel.
   Cause through_kernel(TaskId at, const KernelTimes& kernel, nanoseconds until) {
     const std::vector<TaskId>& members = members_of_.at(event_of(at).kernel);
     for (const TaskId member : members) seen_[member.index()] = true;
@@ -122,7 +122,8 @@ class Walk {
     }
     add(at, PathPart::Launch, launched, begin);
     const Cause cause = cause_of_kernel(members, launched);
-    // What its own rank did after its queue had come to it held it back; else others did.
+    // If the cause ended after the rank's queue had reached the kernel, the own rank delayed it;
+    // otherwise other ranks did.
     const nanoseconds start = cause.end > reached ? launched : reached;
     add(at, PathPart::Signal, start, launched);
     return begun_behind(cause, at, start);
@@ -134,7 +135,7 @@ class Walk {
     return cause;
   }
 
-  // What its own rank did last of what it begins behind; others it waits for inside.
+  // The last event on its own rank that the kernel begins behind; it waits for other ranks inside.
   [[nodiscard]] Cause cause_of_kernel(const std::vector<TaskId>& members, nanoseconds start) const {
     Cause latest{.task = entries_.at(rank_of(plan_, members.front())), .kind = WaitKind::Event};
     latest.end = std::min(event_of(latest.task).end, start);
@@ -149,8 +150,8 @@ class Walk {
     return latest;
   }
 
-  // For how long of [begin, end) one transfer or more was on its way that is of the kernel, or that
-  // one of its tasks waits for.
+  // For how much of [begin, end) at least one transfer was in flight that belongs to the kernel, or
+  // that one of its tasks waits for.
   [[nodiscard]] nanoseconds moved_within(const std::vector<TaskId>& members, nanoseconds begin,
                                          nanoseconds end) const {
     std::vector<std::pair<nanoseconds, nanoseconds>> spans;
@@ -172,7 +173,7 @@ class Walk {
     return sum;
   }
 
-  // Of a collective the member that all others waited for; else the task.
+  // For a collective, the member that all others waited for; else the task.
   [[nodiscard]] TaskId last_to_come(TaskId task) const {
     const Task& one = plan_.tasks[task.index()];
     if (one.kind != TaskKind::Collective) return task;
@@ -180,7 +181,7 @@ class Walk {
                             [&](TaskId member) { return cause_of(member).end; });
   }
 
-  // A kernel's task that was at work in the queue when this one's part of it began.
+  // The kernel's task that was running in the queue when this task's part of it began.
   [[nodiscard]] std::optional<TaskId> beside(TaskId task) const {
     const auto began = [&](TaskId id) { return std::tuple(event_of(id).start, id); };
     std::optional<TaskId> latest;
@@ -210,13 +211,13 @@ class Walk {
   const Plan& plan_;
   std::span<const TraceEvent> events_;
   std::map<TaskId, KernelTimes> kernels_;
-  std::map<TaskId, std::vector<TaskId>> members_of_;  // of kernels
+  std::map<TaskId, std::vector<TaskId>> members_of_;  // by kernel
   std::vector<std::vector<PlanWait>> waits_;
   std::vector<bool> seen_;
   std::map<RankId, TaskId> entries_;
-  std::map<std::int32_t, std::vector<TaskId>> members_;  // of collectives
+  std::map<std::int32_t, std::vector<TaskId>> members_;  // by collective
   std::map<QueueId, std::vector<TaskId>> queues_;
-  std::vector<PathStretch> path_;  // backwards
+  std::vector<PathStretch> path_;  // in reverse order
 };
 
 bool is_of_links(ResourceKind kind) {
@@ -248,8 +249,8 @@ Taxes measured_taxes(std::span<const PathStretch> path, nanoseconds total, const
   Taxes taxes;
   taxes.total = picoseconds(total);
   taxes.bound = predicted.bound;
-  // What the stamps add stands between tasks; what an execution takes before its first task and
-  // behind its last, too.
+  // Timestamps add time between tasks. An execution also takes time before its first task and
+  // behind its last.
   Picoseconds rest = taxes.total;
   const auto take = [&](Picoseconds part) {
     const Picoseconds taken = std::clamp(part, Picoseconds(), rest);

@@ -11,37 +11,37 @@
 
 namespace harpe {
 
-// What a stretch of a measured critical path is spent on.
+// The kind of a stretch of a measured critical path.
 enum class PathPart : std::uint8_t {
-  Launch,    // between tasks of a rank: nothing that is to be waited for is missing
-  Signal,    // between tasks of two ranks, and until the last member of a collective has come
-  Local,     // tasks that pass intermediates on: packing, copies within a rank, folds
+  Launch,    // between tasks of a rank, when nothing is left to wait for
+  Signal,    // between tasks of two ranks, and until a collective's last member arrives
+  Local,     // tasks that pass on intermediates: packing, copies within a rank, folds
   Compute,   // leaves
   Transfer,  // copies between ranks and collectives
-  Kernel,    // a kernel that waits inside, whose blocks noted what they did
+  Kernel,    // a kernel that waits inside, with records of its blocks
 };
 struct PathStretch {
-  TaskId task;  // whose work it is, or that begins behind it
+  TaskId task;  // the task that runs, or that begins after the stretch
   PathPart part = PathPart::Launch;
   std::chrono::nanoseconds begin{0};
   std::chrono::nanoseconds end{0};
-  // Of a Kernel: for how long its blocks stood still, in the mean; and for how long of it something
-  // was on its way that it waits for or sends.
+  // For a Kernel: how long its blocks waited on average, and for how much of its time a transfer
+  // that it waits for or sends was in flight.
   std::chrono::nanoseconds stood{0};
   std::chrono::nanoseconds moved{0};
   friend bool operator==(const PathStretch&, const PathStretch&) = default;
 };
 
-// What the end of an execution had to wait for: from the task that ended last back to the one that
-// let it begin, and so on to an Entry. In the order of time, without gaps. It goes through kernels
-// that `kernels` are of from end to begin; within another that waits inside it goes to the producer
-// of a signal only where the kernel stood still for it. Requires: an event of every task, by task.
+// The critical path of an execution: from the task that ended last back to the task that let it
+// begin, and so on to an Entry. In time order, without gaps. It passes through the kernels of
+// `kernels` from end to begin. Through other kernels that wait inside, it follows the producer of a
+// signal only if the kernel waited for that signal. Requires: an event of every task, by task.
 [[nodiscard]] std::vector<PathStretch> measured_path(const Plan& plan,
                                                      std::span<const TraceEvent> events,
                                                      std::span<const KernelEvent> kernels = {});
 
-// A measured execution's taxes (docs/taxes.md), which add up to `total` exactly, and none is below
-// 0. The roofline and what bounds it are the prediction's; its skew is nobody's.
+// A measured execution's taxes (docs/taxes.md), which add up to `total` exactly; none is below 0.
+// The roofline and what bounds it are predicted. The skew is not measured.
 [[nodiscard]] Taxes measured_taxes(std::span<const PathStretch> path,
                                    std::chrono::nanoseconds total, const Taxes& predicted);
 

@@ -8,8 +8,8 @@
 namespace harpe {
 
 struct MeasuredTuneRequest : TuneRequest {
-  // Executes what was found and chooses by that; its deadline, progress and interrupt are those of
-  // the search.
+  // If present, the schedules found are executed, and the measured times decide. Its deadline,
+  // progress and interrupt are those of the search.
   std::optional<MeasureRequest> measure;
 };
 
@@ -17,7 +17,7 @@ struct MeasuredTuned : Tuned {
   std::optional<Measured> measured;
 };
 
-// As tune; where it is asked for, what was found is executed. Errors: tune's; measure's.
+// As tune; executes what the search found if the request says so. Errors: tune's; measure's.
 [[nodiscard]] Checked<MeasuredTuned> tune(Session& session, const MeasuredTuneRequest& request);
 
 }  // namespace harpe

@@ -11,7 +11,7 @@ constexpr std::int64_t kWarmUpTurns = 3;
 constexpr double kLongestTurnUs = 300e3;
 constexpr std::int64_t kLeastIterations = 2;
 
-// Fewer where they are long.
+// Fewer iterations if executions are long.
 std::int64_t fitting(std::int64_t iterations, double expected_us) {
   const auto most = static_cast<std::int64_t>(kLongestTurnUs / std::max(1.0, expected_us));
   return std::min(iterations, std::max(kLeastIterations, most));

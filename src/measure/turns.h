@@ -11,20 +11,21 @@
 
 namespace harpe {
 
-// Executions that are timed, in microseconds. Requires, of all: the executors have their inputs;
-// several are alike and on GPUs (exec/takes_turns.h).
+// Timed executions, in microseconds. Requires for all: the executors have their inputs; several
+// executors are alike and on GPUs (exec/takes_turns.h).
 
-// The last of the first few.
+// Runs a few executions and returns the time of the last.
 [[nodiscard]] Result<double, FaultReport> warm_up(Executor& executor,
                                                   std::chrono::milliseconds wait_limit);
 
-// Of `iterations` back to back, fewer where `expected_us` is long. One more goes before them that
-// does not count: it waits for ranks that begin later. Of several executors, one after the other.
+// The times of `iterations` executions back to back, fewer if `expected_us` is long. An additional
+// first execution does not count, because it waits for ranks that begin later. Several executors
+// run one after the other.
 [[nodiscard]] Result<std::vector<double>, FaultReport> take_turn(
     std::span<Executor* const> executors, double expected_us, std::int64_t iterations,
     std::chrono::milliseconds wait_limit);
 
-// What each of so many in one graph takes, likewise. None where executors are not on GPUs.
+// The time per execution of several in one graph. None if the executors are not on GPUs.
 [[nodiscard]] Result<std::optional<double>, FaultReport> take_turn_in_graph(
     std::span<Executor* const> executors, double expected_us, std::int64_t iterations,
     std::chrono::milliseconds wait_limit);

@@ -17,13 +17,13 @@ namespace {
 constexpr std::string_view kAll = "all";
 constexpr std::string_view kShown = "all that are shown";
 
-// Schedules compete that do the same on the same processors.
+// Schedules compete if they do the same on the same processors.
 std::string question_of(const MeasuredCase& one) {
   return one.request.target + " " + one.label + " " + one.request.mesh.value_or("") + " " +
          one.processor;
 }
 
-// Of one family, of all cases that count, or of all.
+// The agreement within one family, over all counted cases, or over all cases.
 Agreement agreement_within(const std::string& family, bool counts,
                            const std::vector<Prediction>& predictions) {
   std::vector<TimePair> pairs;
@@ -38,7 +38,8 @@ Agreement agreement_within(const std::string& family, bool counts,
   return agreement_of(family, counts, pairs);
 }
 
-// Of every family in order of appearance, then of all that count, then of all if there are others.
+// By family in order of appearance, then over all counted cases, then over all if some do not
+// count.
 std::vector<Agreement> agreements_of(const std::vector<Prediction>& predictions) {
   std::vector<Agreement> out;
   bool any = false;
@@ -78,7 +79,7 @@ std::vector<PredictionError> errors_of(const Validation& validation, const std::
                              .measured_us = one.measured.microseconds,
                              .question = ""});
   }
-  constexpr double kSteps = 1e4;  // that is kept of an error
+  constexpr double kSteps = 1e4;  // steps per unit to which errors are rounded
   std::vector<PredictionError> errors;
   for (const std::string& family : families) {
     const Agreement agreement = agreement_of(family, true, pairs[family]);

@@ -13,7 +13,7 @@
 
 namespace harpe {
 
-// How a machine's predictions compare with measurements of whole schedules.
+// Compares a machine's predictions with measured times of complete schedules.
 
 struct Prediction {
   MeasuredCase measured;
@@ -26,19 +26,19 @@ struct Validation {
   std::vector<Agreement> agreements;  // by family, then "all"
 };
 
-// Of every operator of which plans count, in order of appearance: lines of a machine. `note` says
-// where the measurements are.
+// The errors of every operator with counted plans, in order of appearance, as lines of a machine.
+// `note` states the source of the measurements.
 [[nodiscard]] std::vector<PredictionError> errors_of(const Validation& validation,
                                                      const std::string& note);
 
 struct ValidateOptions {
-  std::string without = {};  // a pass that launch plans lack (launch_pass_names), or kAllPasses
+  std::string without = {};  // a pass that launch plans omit (launch_pass_names), or kAllPasses
   std::function<void(std::string_view)> progress = {};
 };
-// Each task is launched by itself.
+// Launches each task by itself.
 constexpr std::string_view kAllPasses = "all";
 
-// Lowers and simulates every measured case, launched as it was measured. Errors:
+// Lowers and simulates every measured case with the launches of the measurement. Errors:
 // read_measurements'; Session's; M117, M118.
 [[nodiscard]] Checked<Validation> validate(Session& session, const std::string& folder,
                                            const Machine& machine,

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kMostFailures = 8;
 
-// What is wrong with one plan; "" if nothing.
+// The fault of one plan; "" if there is none.
 Checked<std::string> find_fault(const Plan& plan, const RunRequest& request,
                                 const TensorMap& inputs) {
   const Checked<Certificate> proved = certify(plan, VerifyLevel::Full);

@@ -11,18 +11,19 @@
 
 namespace harpe {
 
-// Executes every candidate on CPU ranks, at the given (small) sizes, against the reference.
+// The result of executing every candidate on CPU ranks at small sizes and comparing it with the
+// reference.
 struct VerifiedAll {
   std::int64_t candidates = 0;
   std::int64_t unique = 0;
   std::int64_t verified = 0;  // proved, executed and compared
   std::int64_t wrong = 0;
-  std::vector<Refused> refused;       // that lower to no plan, by reason
+  std::vector<Refused> refused;       // those that do not lower to a plan, by reason
   std::vector<std::string> failures;  // the first few wrong ones, with their schedules
-  bool complete = true;  // false: the limit ended it, and the others were not looked at
+  bool complete = true;               // false: the time limit ended it before all were executed
   double seconds = 0;
 };
-// The candidate that is being executed when the time is over is the last.
+// The candidate that runs when the time is over is the last one.
 // Errors: list_candidates'; prepare_run's.
 [[nodiscard]] Checked<VerifiedAll> verify_all(const Tuned& tuned, const SearchOptions& options,
                                               std::uint64_t seed, const TimeLimit& limit);

@@ -10,7 +10,7 @@ constexpr std::array kAny = {DType::F32,    DType::F16,    DType::BF16, DType::F
                              DType::F8E4M3, DType::F8E5M2, DType::I8,   DType::U8,
                              DType::I32,    DType::I64,    DType::Bool};
 
-// CPU ranks have one kernel a leaf, so each name is what they run anyway.
+// CPU ranks have one kernel per leaf, so a name selects the kernel that would run anyway.
 constexpr std::array kKernels = {
     KernelOffer{.name = "cpu_gemm",
                 .leaf = Leaf::Matmul,

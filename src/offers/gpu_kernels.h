@@ -4,7 +4,7 @@
 
 namespace harpe {
 
-// Kernels that the CUDA executor is asked for by name, as texts of launch plans print them.
+// Kernels that the CUDA executor selects by name, as launch plans print them.
 inline constexpr std::string_view kGemmSm90 = "gemm_sm90";
 inline constexpr std::string_view kCublasLtGemm = "cublaslt_gemm";
 inline constexpr std::string_view kAttentionSm90 = "fa_fwd_sm90";

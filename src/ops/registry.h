@@ -10,9 +10,9 @@
 namespace harpe {
 
 // The operator library. An operator is a template program in CommIR text, one `.op` file each in
-// this folder, and nothing else: a user's own `.op` file goes the same way.
+// this folder. A user's own `.op` file is treated in the same way.
 struct Operator {
-  std::string_view name;     // also the name of its program, and of its family of named schedules
+  std::string_view name;     // also the name of its program and of its family of named schedules
   std::string_view summary;  // the sentence `harpe ops` prints
   std::string_view text;     // the whole `.op` file
 };

@@ -42,7 +42,7 @@ std::vector<MeasuredLeafTime> measure_leaves(const ProfileCrew& crew,
 
 bool is_pointwise(const MeasuredLeafTime& measured) { return measured.leaf.shape.flops == 0; }
 
-// Bytes a second of the longest pointwise leaf of this name.
+// Bytes per second of the longest pointwise leaf of this name.
 double streamed(const std::vector<MeasuredLeafTime>& measured, Leaf leaf) {
   double longest = 0;
   double rate = 0;
@@ -67,7 +67,7 @@ void add_sample(Machine& machine, const MeasuredLeafTime& measured, const Proven
                              .from = from});
 }
 
-// A rate for every leaf and type that has samples; the slowest type's stands in for others.
+// A rate for every leaf and type that has samples; the slowest type's rate is used for others.
 void add_rates(Machine& machine, double memory_share) {
   std::set<std::string> leaves;
   for (const LeafSample& sample : machine.samples) {
@@ -75,7 +75,7 @@ void add_rates(Machine& machine, double memory_share) {
       return rate.leaf == sample.leaf && rate.dtype == sample.dtype;
     };
     if (std::ranges::any_of(machine.rates, is_same)) continue;
-    // Columns are a loop of attention's kernels, as of a GPU's.
+    // In attention kernels columns are a loop, as on GPUs.
     const RateGrid grid{.tile_columns = {is_leaf(sample.leaf, Leaf::Matmul) ? 1.0 : 0.0}};
     machine.rates.push_back(fit_rate(machine, sample, grid, memory_share));
     leaves.insert(sample.leaf);
@@ -103,7 +103,7 @@ void add_memory_rates(Machine& machine, const std::vector<MeasuredLeafTime>& mea
 }
 
 void add_transports(Machine& machine, const CopyRate& copies, const Provenance& from) {
-  // A copy is a task like any other.
+  // A copy is a task with its own start, like any other.
   const Picoseconds start = machine.processor.kernel_start + from_seconds(copies.start);
   for (const char* const via : {"ce", "sm", "tma", "nccl", "proxy"}) {
     machine.transports.push_back({.via = via,
@@ -115,7 +115,7 @@ void add_transports(Machine& machine, const CopyRate& copies, const Provenance& 
   }
 }
 
-// What a rank has of the host, without what leaves reach.
+// The rank's share of the host, without the rates of leaves.
 Processor measure_processor(const ProfileCrew& crew) {
   Processor processor;
   processor.name = "core";
@@ -139,7 +139,7 @@ void add_leaves(Machine& machine, const std::vector<MeasuredLeafTime>& measured,
   for (const MeasuredLeafTime& one : measured) {
     if (is_pointwise(one)) continue;
     add_sample(machine, one, from);
-    // No less than any leaf got, from a cache or not: the bound holds.
+    // At least what any leaf reached, from a cache or not, so that the bound holds.
     bandwidth = std::max(bandwidth, 1.002 * one.leaf.shape.bytes / one.seconds);
   }
   bandwidth = rounded_in(kGiga, bandwidth);

@@ -10,14 +10,14 @@
 namespace harpe {
 
 struct ProfileOptions {
-  std::int64_t ranks = 0;  // that work at once; 0: one per core
-  bool quick = false;      // few and small shapes: figures are rough
+  std::int64_t ranks = 0;  // that work in parallel; 0: one per core
+  bool quick = false;      // few, small shapes: figures are rough
   std::function<void(std::string_view stage)> progress = {};
 };
 
-// Measures this computer as the machine of the CPU executor: every figure is of all ranks at work
-// at once, so that what they share is in it. Takes under a minute. docs/machine.md says what is
-// measured and what is fitted.
+// Measures this computer as the machine of the CPU executor. All ranks work during every
+// measurement, so that figures include contention for shared hardware. Takes under a minute.
+// docs/machine.md says what is measured and what is fitted.
 [[nodiscard]] Machine profile_cpu(const ProfileOptions& options);
 
 }  // namespace harpe

@@ -17,7 +17,7 @@ using Clock = std::chrono::steady_clock;
 
 double seconds(Clock::duration time) { return std::chrono::duration<double>(time).count(); }
 
-// Seconds of each call within the budget, at least three.
+// Seconds of each call within the budget; at least three calls.
 std::vector<double> time_calls(const ProfileBody& body, std::chrono::milliseconds budget) {
   std::vector<double> calls;
   Clock::time_point before = Clock::now();
@@ -45,7 +45,7 @@ double ProfileCrew::seconds_per_call(
     const double mean =
         std::accumulate(calls.begin(), calls.end(), 0.0) / static_cast<double>(calls.size());
     results[rank] = ranks > cores ? mean : quantile(calls, 0.25);
-    together.arrive_and_wait();  // operands stay as long as anyone may read them
+    together.arrive_and_wait();  // operands live as long as any rank may read them
   });
   return quantile(results, 0.5);
 }

@@ -6,23 +6,23 @@
 
 namespace harpe {
 
-// What one rank does again and again while it is timed.
+// The call that one rank repeats while it is timed.
 using ProfileBody = std::function<void()>;
 
-// Threads that stand for ranks, all busy with the same while it is timed.
+// Threads that represent ranks; all run the same body while it is timed.
 struct ProfileCrew {
   std::int64_t ranks = 1;
   std::int64_t cores = 1;
-  std::chrono::milliseconds budget{60};  // of one figure
+  std::chrono::milliseconds budget{60};  // per figure
 
-  // Seconds a call of a rank's body takes: that of three quarters of the calls or more, which
-  // leaves out what other programs took; or the mean where ranks take turns on cores. `make(rank)`
-  // is called on the rank's own thread.
+  // Seconds per call of a rank's body: the lower quartile, which excludes the time of other
+  // programs, or the mean if several ranks share a core. `make(rank)` is called on the rank's own
+  // thread.
   [[nodiscard]] double seconds_per_call(
       const std::function<ProfileBody(std::int64_t rank)>& make) const;
 };
 
-// Half of the time from a signal being written by one thread until its answer is seen.
+// Half of the time from one thread's write of a signal until it sees the answer.
 [[nodiscard]] double seconds_per_signal(std::chrono::milliseconds budget);
 
 }  // namespace harpe

@@ -10,7 +10,7 @@
 namespace harpe {
 namespace {
 
-// Squared logarithmic error of a rate line alone over the samples it is for.
+// The squared logarithmic error of a rate line, without sample corrections, over its samples.
 double error_of(Machine& bare, const LeafRate& rate, const std::vector<LeafSample>& samples) {
   bare.rates = {rate};
   double sum = 0;

@@ -22,7 +22,7 @@ using cuda::profile::LeafFigure;
 using cuda::profile::LinkFigures;
 
 constexpr std::string_view kGpuLevel = "nvlink";
-constexpr std::string_view kLike = "h200x8";  // for what is not measured
+constexpr std::string_view kLike = "h200x8";  // for figures that are not measured
 
 // "NVIDIA H200" -> "h200".
 std::string short_name(std::string_view gpu) {
@@ -61,7 +61,7 @@ double streamed(const GpuFigures& figures, Leaf leaf) {
   return one.bytes / one.seconds;
 }
 
-// What stands in for figures that are not measured here.
+// The machine whose figures replace those that are not measured here.
 Machine shipped_machine() {
   Checked<Machine> like =
       parse_machine(find_machine_preset(kLike)->text, std::string(kLike) + ".machine");
@@ -81,7 +81,7 @@ Processor processor_of(const GpuFigures& figures, const Provenance& from) {
   processor.kernel_start = rounded_time(figures.starts.kernel);
   processor.kernel_issue = rounded_time(figures.starts.issue);
   processor.event = from_seconds(rounded(figures.starts.event));
-  // No less than any sample got: the bound holds.
+  // At least what any sample reached, so that the bound holds.
   double bandwidth = streamed(figures, Leaf::Add);
   const auto hold = [&](const std::vector<LeafFigure>& leaves) {
     for (const LeafFigure& one : leaves) {
@@ -103,7 +103,7 @@ CopyRate fit(const std::vector<cuda::profile::TimedBytes>& times) {
   return fit_line(points);
 }
 
-// The fewest blocks, one of an SM each, that come within a twentieth of the most that copies reach.
+// The fewest blocks, one per SM, that reach 95 % of the largest copy bandwidth.
 std::int64_t sms_of_copies(const LinkFigures& links, std::int64_t sms) {
   constexpr double kNearly = 0.95;
   double most = 0;
@@ -138,7 +138,7 @@ void add_links(Machine& machine, const GpuFigures& figures, const Provenance& fr
   level.size = figures.gpus;
   level.latency = rounded_time(figures.starts.signal.value_or(0));
   level.from = from;
-  // What any copy got, a port has.
+  // A port has at least the bandwidth that any copy reached.
   for (const TransportRate& one : machine.transports) {
     level.bandwidth = std::max(level.bandwidth, one.bandwidth);
   }
@@ -148,7 +148,7 @@ void add_links(Machine& machine, const GpuFigures& figures, const Provenance& fr
   }
 }
 
-// A launch is no part of a collective's time.
+// A collective's time excludes its launch.
 void add_collectives(Machine& machine, const GpuFigures& figures,
                      const std::vector<cuda::profile::TimedCollective>& collectives, Supplier by,
                      const Provenance& from) {
@@ -163,7 +163,7 @@ void add_collectives(Machine& machine, const GpuFigures& figures,
   }
 }
 
-// Of a machine of one: what plans of several ranks would need.
+// For one GPU: the links that plans of several ranks would need.
 void assume_links(Machine& machine) {
   const Machine like = shipped_machine();
   const Provenance from{Origin::Assumed,
@@ -198,7 +198,7 @@ void add_samples(Machine& machine, const std::vector<LeafFigure>& leaves, Suppli
 }
 
 RateGrid grid_of(std::string_view leaf) {
-  // Kernels of attention divide keys where there are few tiles of queries.
+  // Attention kernels divide keys among blocks if there are few query tiles.
   if (!is_leaf(leaf, Leaf::Matmul)) {
     return {.tile_rows = {16, 64, 128}, .tile_columns = {0}, .half_depths = {0, 16, 32, 64, 128}};
   }
@@ -212,7 +212,7 @@ double gpu_share_of(const Machine& machine, double bandwidth) {
   return std::min(1.0, rounded(bandwidth / machine.processor.memory_bandwidth));
 }
 
-// A line for every leaf and type that has samples; f16 is as bf16, and other types as the slowest.
+// A line for every leaf and type with samples; f16 as bf16, other types as the slowest.
 void add_gpu_rates(Machine& machine, double memory_share) {
   std::set<std::pair<std::string, std::string>> known;
   std::set<std::string> leaves;
@@ -221,7 +221,7 @@ void add_gpu_rates(Machine& machine, double memory_share) {
     leaves.insert(sample.leaf);
     machine.rates.push_back(fit_rate(machine, sample, grid_of(sample.leaf), memory_share));
     if (sample.dtype != "bf16") continue;
-    // Whatever tiles fit best, blocks of the kernels for tensor cores hold so many rows.
+    // Thread blocks of the tensor-core kernels hold this many rows, whatever tiles fit best.
     constexpr double kHeldRows = 128;
     machine.rates.back().held_rows = kHeldRows;
     LeafRate half = machine.rates.back();

@@ -15,7 +15,7 @@ namespace harpe {
 
 struct GpuProfile {
   Machine machine;
-  cuda::profile::GpuFigures figures;  // what the machine has no place for is here alone
+  cuda::profile::GpuFigures figures;  // includes figures that the machine cannot hold
 };
 
 // Measures the GPUs of this computer with the kernels and copies of the CUDA executor. Takes one to
@@ -24,7 +24,7 @@ struct GpuProfile {
 [[nodiscard]] Checked<GpuProfile> profile_gpus(const GpuProfileRequest& request);
 
 [[nodiscard]] CollectiveKind kind_of(cuda::profile::Pattern pattern);
-// The machine that figures describe; pure. Of one GPU the links are assumed.
+// The machine that the figures describe; pure. With one GPU the links are assumed.
 [[nodiscard]] Machine machine_of(const cuda::profile::GpuFigures& figures, const std::string& day);
 
 }  // namespace harpe

@@ -19,7 +19,7 @@
 namespace harpe {
 namespace {
 
-// Of a list such as "0-3,8-11"; 1 of what is none.
+// The number of cores in a list such as "0-3,8-11"; 1 if the text is no list.
 std::int64_t count_cores(const std::string& list) {
   std::istringstream ranges(list);
   std::int64_t count = 0;
@@ -34,7 +34,7 @@ std::int64_t count_cores(const std::string& list) {
   return std::max<std::int64_t>(1, count);
 }
 
-// A plan of many small tasks: what they compute takes no time beside starting them.
+// A plan of many small tasks, whose computation takes no time compared with starting them.
 Plan small_plan() {
   Session session(false);
   const Checked<Plan> plan = session.plan({.target = "ag_gemm",
@@ -89,7 +89,7 @@ double seconds_between_tasks() {
     }
   }
   if (gaps.empty()) return 1e-6;
-  // Most of the longer ones wait for other ranks.
+  // Most of the longer gaps are waits for other ranks.
   const auto quarter = gaps.begin() + static_cast<std::ptrdiff_t>(gaps.size() / 4);
   std::ranges::nth_element(gaps, quarter);
   return std::max(1e-8, *quarter);

@@ -8,14 +8,15 @@
 
 namespace harpe {
 
-// Copies out of a neighbour's buffer, all ranks at once; `largest` bytes at most.
+// The rate of copies from a neighbour's buffer, by all ranks in parallel, of at most `largest`
+// bytes.
 [[nodiscard]] CopyRate profile_copies(const ProfileCrew& crew, std::int64_t largest);
 
-// From the end of a task of the CPU executor to the start of the next of its queue, where that
+// The time from the end of a CPU executor's task to the start of the next one in its queue, if that
 // waits for nothing else.
 [[nodiscard]] double seconds_between_tasks();
 
-// Bytes of a core's share of the largest cache it has, or 0 where the system does not say.
+// A core's share of the bytes of its largest cache; 0 where the system does not report it.
 [[nodiscard]] double bytes_of_cache();
 
 }  // namespace harpe

@@ -132,7 +132,7 @@ ProfileLeaf attention(DType dtype, const TimedAttention& of, bool backward) {
   const double bytes = bytes_of(dtype, (backward ? 4 : 2) * (of.queries + of.keys) * of.dim);
   const auto make = [=](Size rank) -> ProfileBody {
     const std::shared_ptr<Head> head = draw_head(dtype, of.queries, of.keys, of.dim, rank);
-    attend_head(*head, of.causal);  // gradients weigh by its sums
+    attend_head(*head, of.causal);  // the backward kernel needs its sums
     if (backward) return [=] { differentiate_head(*head, of.causal); };
     return [=] { attend_head(*head, of.causal); };
   };

@@ -10,7 +10,7 @@
 
 namespace harpe {
 
-// A leaf of a shape, as the CPU executor's kernels compute it.
+// A leaf with a shape, computed by the CPU executor's kernels.
 struct ProfileLeaf {
   std::string leaf;
   DType dtype = DType::F32;
@@ -19,7 +19,7 @@ struct ProfileLeaf {
   std::function<ProfileBody(std::int64_t rank)> make;
 };
 
-// The grid of shapes that is measured: products and attention in f32 and bf16, and leaves that only
+// The grid of shapes that is measured: GEMMs and attention in f32 and bf16, and leaves that only
 // touch memory. `quick`: a few small ones.
 [[nodiscard]] std::vector<ProfileLeaf> profile_leaves(bool quick);
 

@@ -31,12 +31,12 @@ using Clock = std::chrono::steady_clock;
 constexpr Fence kPolicies[] = {Fence::PerPut,  Fence::PerDestination, Fence::NicOrdered,
                                Fence::Batched, Fence::OneQuiet,       Fence::Immediate};
 constexpr std::int64_t kLargest = 8 << 20;
-constexpr std::int64_t kSmall = 8;   // bytes of a put of which only the post counts
+constexpr std::int64_t kSmall = 8;   // bytes of a put whose transfer time does not matter
 constexpr int kMany = 256;           // posts in a row; fewer than a ring has slots
-constexpr std::int64_t kSignal = 0;  // where answers and questions stand, in region 1
+constexpr std::int64_t kSignal = 0;  // offset of the signal for questions and answers, in region 1
 constexpr std::int64_t kBurstSignal = 64;
 
-// What failed of one figure, or nothing.
+// The failure of one measurement, or nothing.
 using Did = Outcome<Ok>;
 
 double median(std::vector<double> values) {
@@ -45,7 +45,7 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-// This rank's end under one policy. Rank 0 measures; the others do what it waits for.
+// This rank's side of the measurement of one policy. Rank 0 measures; the others answer.
 class Bench {
  public:
   static Checked<std::unique_ptr<Bench>> make(const TransportProfileOptions& options,
@@ -70,13 +70,13 @@ class Bench {
   [[nodiscard]] const Endpoint& endpoint() const { return *endpoint_; }
   [[nodiscard]] bool measures() const { return rank_ == 0; }
 
-  // The median of a figure that rank 0 alone makes. All ranks call it.
+  // The median time of a body that only rank 0 runs. All ranks call it.
   Checked<double> time(const std::function<Did()>& body) {
     HP_TRY(const int rounds, agree_on_rounds(measures(), body));
     return median_of(measures() ? rounds : 0, body);
   }
 
-  // Two of them, in turns, so that what else the machines do meets both.
+  // The times of two bodies that alternate, so that other load on the machines affects both.
   Checked<std::pair<double, double>> time_in_turns(const std::function<Did()>& first,
                                                    const std::function<Did()>& second) {
     std::vector<double> of_first, of_second;
@@ -94,7 +94,7 @@ class Bench {
     return std::pair(median(std::move(of_first)), median(std::move(of_second)));
   }
 
-  // The same where rank 1 answers: half of the time of a question and its answer.
+  // Half of the time of a question and its answer, where rank 1 answers.
   Checked<double> time_one_way(const std::function<Did(int to, std::uint32_t number)>& say) {
     const auto ask = [&]() -> Did {
       const std::uint32_t number = ++number_;
@@ -123,7 +123,7 @@ class Bench {
   }
   Did put_signal(int to, std::int64_t bytes, std::uint32_t value, Follows follows,
                  std::int64_t word = kSignal) {
-    // A signal says that its own put is there: what immediate data can say without a quiet.
+    // A signal covers only its own put, so immediate data can carry it without a quiet.
     const bool is_weak = endpoint_->strategy().ordering == Ordering::Immediate;
     HP_REQUIRE_OK(endpoint_->put_signal(to, transfer_of(bytes),
                                         {.word = {.region = 1, .offset = word},
@@ -150,7 +150,7 @@ class Bench {
     return quiet();
   }
 
-  // Nobody goes on before all are here.
+  // A barrier of all ranks.
   Checked<Ok> meet() {
     HP_REQUIRE_OK(rendezvous_.all_gather({}));
     return Ok{};
@@ -170,7 +170,7 @@ class Bench {
             .bytes = bytes};
   }
 
-  // As many rounds as the budget allows, by three that are run first; as rank 0 says.
+  // As many rounds as the budget allows, by three initial runs. Rank 0 decides.
   Checked<int> agree_on_rounds(bool takes_part, const std::function<Did()>& body) {
     constexpr int kFirst = 3;
     constexpr double kMostRounds = 2000;
@@ -198,8 +198,8 @@ class Bench {
   Rendezvous& rendezvous_;
   int rank_;
   int ranks_;
-  double budget_;  // seconds of a figure
-  int least_;      // rounds of it
+  double budget_;  // seconds per figure
+  int least_;      // least rounds per figure
   std::uint32_t number_ = 0;
   std::uint32_t burst_ = 0;
   std::vector<SharedMemory> memory_;
@@ -207,7 +207,7 @@ class Bench {
   std::unique_ptr<Proxy> proxy_;
 };
 
-// Of one of many in a row: what twice as many take longer.
+// The time of one of many in a row: the difference between twice as many and that many.
 Checked<double> time_of_each(Bench& bench, const std::function<Did()>& one) {
   const auto many = [&](int count) {
     return bench.time([&bench, &one, count]() -> Did {

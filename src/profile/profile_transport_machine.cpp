@@ -15,9 +15,9 @@ namespace {
 using transport::Ordering;
 
 constexpr std::string_view kFabricLevel = "fabric";
-// Bursts that differ by less take the same: what one run is off another on a busy machine.
+// Bursts within this ratio count as equal: separate runs on a busy machine differ as much.
 constexpr double kAlike = 1.10;
-// Those that hold a signal back least come first.
+// Policies in order of how long they delay a signal, shortest first.
 constexpr Fence kByHold[] = {Fence::NicOrdered,     Fence::Immediate, Fence::Batched,
                              Fence::PerDestination, Fence::OneQuiet,  Fence::PerPut};
 
@@ -54,11 +54,11 @@ CopyRate rate_of(const TransportFigures& figures) {
 
 Picoseconds time_of(double seconds) { return seconds <= 0 ? Picoseconds() : rounded_time(seconds); }
 
-// What a signal that comes behind its put on the wire has to wait for, with later puts to its rank.
+// How long a signal ordered behind its put waits on the wire, together with later puts to its rank.
 double gap_of(const TransportFigures& figures) {
   if (figures.given.in_order) return 0;
   const PolicyFigures* const nic = find_policy(figures, Fence::NicOrdered);
-  if (nic == nullptr) return figures.quiet;  // nothing orders it but a round trip
+  if (nic == nullptr) return figures.quiet;  // only a round trip orders it
   return nic->both / kBurstPuts - figures.post - figures.signal;
 }
 
@@ -79,7 +79,7 @@ MachineLevel level_of(const TransportFigures& figures, std::int64_t nodes, const
   return level;
 }
 
-// What a put takes on its way and a quiet takes beyond it: what is left of whole times.
+// The flight time of a put, and the time of a quiet beyond it, as remainders of total times.
 void add_ways(Machine& machine, const TransportFigures& figures, const Provenance& from) {
   const double bandwidth = rate_of(figures).bandwidth;
   const double wire = static_cast<double>(kBurstBytes) / bandwidth;
@@ -111,7 +111,7 @@ void add_ways(Machine& machine, const TransportFigures& figures, const Provenanc
   add(kOutstanding, figures.quiet_of_many);
 }
 
-// The processors of one node, without what joined nodes.
+// The processors of one node, without the network between nodes.
 Machine one_node_of(Machine base) {
   const std::string inner = base.levels.front().name;
   const auto is_outer = [&](const auto& line) { return line.level != inner; };

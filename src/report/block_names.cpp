@@ -46,7 +46,7 @@ std::string BlockNames::of_work(const Task& task) const {
 
 std::string BlockNames::of_data(const Task& task) const {
   std::vector<std::string> buffers;
-  std::vector<Box> boxes;  // of the first
+  std::vector<Box> boxes;  // of the first buffer
   for (const Ref& write : task.writes) {
     const std::string& buffer = plan_.allocs[write.alloc.index()].buffer;
     if (std::ranges::find(buffers, buffer) == buffers.end()) buffers.push_back(buffer);

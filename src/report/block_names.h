@@ -10,15 +10,15 @@
 
 namespace harpe {
 
-// What a plan's blocks are called where people read: by the digits that are not whole.
+// Readable names of a plan's blocks, by the digits that they fix.
 class BlockNames {
  public:
   // Requires: both outlive this; the blocks are the plan's.
   BlockNames(const Plan& plan, const Blocks& blocks) : plan_(plan), blocks_(blocks) {}
 
-  // "k0=2 h0=0..1" of some boxes over `digits`; "" where all of it is meant.
+  // "k0=2 h0=0..1" for boxes over `digits`; "" if they cover everything.
   [[nodiscard]] std::string of(const std::vector<int>& digits, const std::vector<Box>& boxes) const;
-  // Of the iterations of a compute task, with its target where the nest has several statements.
+  // The iterations of a compute task, with its target if the nest has several statements.
   [[nodiscard]] std::string of_work(const Task& task) const;
 
   // "fwd q0=0 k0=2", "k, v k0=2 < 1" (from rank 1), "fold o q0=0".

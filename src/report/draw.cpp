@@ -13,19 +13,19 @@
 namespace harpe {
 namespace {
 
-// Where a compute task stands: its nest, and the turn of each of its loops.
+// The position of a compute task: its nest, and the turn of each of its loops.
 struct Place {
   int nest = 0;
   std::vector<std::int64_t> turns;
   friend auto operator<=>(const Place&, const Place&) = default;
 };
 
-// What crosses to one rank: buffers that travel alike share a line.
+// Data from one rank; buffers with the same blocks and source share a line.
 struct Line {
   std::string blocks;
   std::string from;
   std::vector<std::string> buffers;
-  std::string_view kind = "";  // of what is received: "+ " to fold in, "= " as it stays
+  std::string_view kind = "";  // for received results: "+ " is folded in, "= " stays as it is
 };
 
 class Artist {
@@ -162,7 +162,8 @@ class Artist {
     return &*std::ranges::find(task.writes, alloc, &Ref::alloc);
   }
 
-  // One slot's data from other ranks: before the work it is for, or after the work it comes from.
+  // Data from other ranks for one slot: before the work that uses it, or after the work that made
+  // it.
   void draw_move(std::size_t index, const Ref& write, const std::vector<const Ref*>& sources) {
     const Alloc& to = plan_.allocs[write.alloc.index()];
     std::set<std::int32_t> ranks;
@@ -187,7 +188,7 @@ class Artist {
     add_line(staged ? cell.arrives : cell.receives, std::move(line));
   }
 
-  // Contributions to it are not added up: each block is made once.
+  // True if no contributions to the buffer are added: each block is made once.
   [[nodiscard]] bool is_stored(const std::string& buffer) const {
     return std::ranges::any_of(plan_.program.nests, [&](const Nest& nest) {
       return std::ranges::any_of(nest.stmts, [&](const Stmt& stmt) {
@@ -221,7 +222,8 @@ class Artist {
            });
   }
 
-  // Of the work that reads these blocks next; else of what reads the slot they are passed on to.
+  // The work that next reads these blocks, or else the work that reads the slot they are passed on
+  // to.
   [[nodiscard]] std::optional<Place> place_after(std::size_t index, const Ref& written) const {
     std::optional<std::pair<std::size_t, const Ref*>> passed_on;
     for (std::size_t i = index + 1; i < plan_.tasks.size(); ++i) {
@@ -236,8 +238,8 @@ class Artist {
     return passed_on ? place_after(passed_on->first, *passed_on->second) : std::nullopt;
   }
 
-  // Of the work that made what the first source holds: the last there that wrote it, or, where it
-  // was passed on, the last there at all.
+  // The work that made the contents of the first source: the last one there that wrote it or, if it
+  // was passed on, the last one there.
   [[nodiscard]] std::optional<Place> place_before(std::size_t index,
                                                   const std::vector<const Ref*>& sources) const {
     const AllocId alloc = sources.front()->alloc;
@@ -289,7 +291,7 @@ class Artist {
   const Blocks& blocks_;
   BlockNames names_;
   Drawing drawing_;
-  std::map<std::size_t, Place> places_;  // of compute tasks
+  std::map<std::size_t, Place> places_;  // by compute task
   std::map<Place, Cells> cells_;
 };
 

@@ -9,13 +9,13 @@
 
 namespace harpe {
 
-// A plan as one sees it on a whiteboard: a column per rank, a row per step of each nest; in every
-// cell what has arrived for the step and from where, what the rank works on, and what it receives
-// of others' results afterwards. Blocks are named by the digits that are not whole.
+// A plan as on a whiteboard: a column per rank, a row per step of each nest. Each cell shows the
+// data that has arrived for the step and its source, the rank's work, and the results that it
+// receives from others afterwards. Blocks are named by the digits that they fix.
 struct DrawnCell {
   std::vector<std::string> arrives;   // "k, v k0=2 < 1": from rank 1
-  std::vector<std::string> works;     // "q0=0 k0=2"; none: the mask hides it all
-  std::vector<std::string> receives;  // "+ c m0=0 < 3": folded in; "= c m0=0 < 3": as it stays
+  std::vector<std::string> works;     // "q0=0 k0=2"; empty: the mask hides everything
+  std::vector<std::string> receives;  // "+ c m0=0 < 3": folded in; "= c m0=0 < 3": stays as it is
   friend bool operator==(const DrawnCell&, const DrawnCell&) = default;
 };
 
@@ -27,7 +27,7 @@ struct DrawnStep {
 
 struct Drawing {
   std::string title;                            // "attention on cp=4"
-  std::vector<std::vector<std::string>> homes;  // per rank: what it holds before and after
+  std::vector<std::vector<std::string>> homes;  // per rank: blocks held before and after
   std::vector<DrawnStep> steps;
   friend bool operator==(const Drawing&, const Drawing&) = default;
 };
@@ -35,13 +35,13 @@ struct Drawing {
 // Requires: a verified plan.
 [[nodiscard]] Drawing draw(const Plan& plan);
 
-// A table in plain characters, and the same as an SVG image; arrows lead from the rank a block
+// A table in plain characters, and the same as an SVG image. Arrows lead from the rank that a block
 // comes from.
 [[nodiscard]] std::string print_text(const Drawing& drawing);
 [[nodiscard]] std::string print_svg(const Drawing& drawing);
 
 enum class DrawingFormat : std::uint8_t { Text, Svg };
-// Of a plan of few enough ranks to be drawn. Errors: U121. Requires: a verified plan.
+// For plans with few ranks. Errors: U121. Requires: a verified plan.
 [[nodiscard]] Checked<std::string> draw_plan(const Plan& plan, DrawingFormat format);
 
 }  // namespace harpe

@@ -21,7 +21,7 @@ class Canvas {
  public:
   explicit Canvas(Picoseconds whole) : whole_(whole) {}
 
-  // From one moment to another; at least one column.
+  // From one moment to another; at least one column wide.
   static void fill(std::string& row, std::int64_t first, std::int64_t last, char mark) {
     for (std::int64_t at = first; at < std::max(last, first + 1) && at < kColumns; ++at) {
       row[static_cast<std::size_t>(at)] = mark;

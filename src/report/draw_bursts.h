@@ -8,7 +8,7 @@
 
 namespace harpe {
 
-// Queues, wire and arrivals of a small burst over time, a policy below the other.
+// The queues, wire and arrivals of a small burst over time, one policy below the other.
 [[nodiscard]] Checked<std::string> draw_bursts(const Machine& machine,
                                                const FabricQuestion& question);
 

@@ -7,7 +7,7 @@
 namespace harpe {
 namespace {
 
-// A cell's lines as they are shown: what arrives, the work in brackets, what is received.
+// A cell's lines in order: what arrives, the work in brackets, what is received.
 std::vector<std::string> lines_of(const DrawnCell& cell) {
   std::vector<std::string> lines = cell.arrives;
   for (const std::string& work : cell.works) lines.push_back("[" + work + "]");
@@ -70,7 +70,7 @@ class Image {
     y += kGap / 2;
     for (std::size_t i = 0; i < rows_.size(); ++i) y = draw_row(i, y);
     const int width = left_of(drawing_.homes.size()) + kMargin;
-    // Its rules hold inside it alone: it may stand in a page.
+    // The rules of its style sheet apply only inside it, since it may be part of a page.
     return "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"plan\" width=\"" +
            std::to_string(width) + "\" height=\"" + std::to_string(y + kMargin) +
            "\" font-family=\"monospace\" font-size=\"11\">\n"
@@ -116,7 +116,7 @@ class Image {
     return received ? "receives" : "arrives";
   }
 
-  // From the column of the one rank that a block comes from, over the row above.
+  // From the column of the one rank that a block comes from, across the row above.
   void draw_arrows(const DrawnCell& cell, std::size_t rank, int y) {
     for (const std::string& line : cell.arrives) {
       const std::string from = line.substr(line.rfind("< ") + 2);

@@ -11,10 +11,10 @@
 namespace harpe {
 
 // The report page: one HTML file that is opened from disk and needs no network. Everything on it is
-// there without JavaScript; that only adds hovering and zooming. Sections without values are left
-// out.
+// visible without JavaScript, which only adds hovering and zooming. Sections without values are
+// left out.
 
-// A figure of the head: "412 µs", "simulated time", "26 % below ring".
+// A figure at the head of the page: "412 µs", "simulated time", "26 % below ring".
 struct PageFigure {
   std::string value;
   std::string name;
@@ -26,13 +26,13 @@ struct PageCandidate {
   std::string label;
   std::string schedule;  // its text
   Picoseconds time;
-  std::optional<Picoseconds> bound;  // no schedule of its kind is faster
+  std::optional<Picoseconds> bound;  // lower bound for all schedules of its kind
   std::int64_t memory_bytes = 0;
-  std::string excluded;    // why it is shown and was not to be chosen; or ""
-  bool named = false;      // one of the hand-written baselines
+  std::string excluded;    // why it is listed but could not be chosen; or ""
+  bool named = false;      // a hand-written baseline
   bool front = false;      // no other is faster and smaller
-  bool winner = false;     // the one the rest of the page is about
-  bool simulated = false;  // else estimated
+  bool winner = false;     // the subject of the rest of the page
+  bool simulated = false;  // otherwise estimated
   friend bool operator==(const PageCandidate&, const PageCandidate&) = default;
 };
 
@@ -42,8 +42,8 @@ struct PageRefusal {
   friend bool operator==(const PageRefusal&, const PageRefusal&) = default;
 };
 
-// What a task does, as coloured: results are computed, moved by one rank or by a group, or
-// combined.
+// The kind of a task, which selects its colour: it computes results, moves them by one rank or by a
+// group, or combines them.
 enum class PageTaskKind : std::uint8_t { Compute, Copy, Collective, Fold, Other };
 
 struct PageQueue {
@@ -56,20 +56,20 @@ struct PageTask {
   std::int32_t queue = 0;  // index into PageTimeline::queues
   PageTaskKind kind = PageTaskKind::Other;
   std::string name;      // "fwd q0=2 k0=1"
-  std::int32_t id = -1;  // of the plan
+  std::int32_t id = -1;  // in the plan
   Picoseconds ready;     // as in Span
   Picoseconds begin;
   Picoseconds end;
-  std::int32_t cause = -1;  // index into PageTimeline::tasks: the one it waited for
+  std::int32_t cause = -1;  // index into PageTimeline::tasks: the task that it waited for
   WaitKind wait = WaitKind::Queue;
-  std::string bound;  // the resource that held it back: "rank 3 nvlink in"; or ""
+  std::string bound;  // the resource that limited it: "rank 3 nvlink in"; or ""
   friend bool operator==(const PageTask&, const PageTask&) = default;
 };
 
 struct PageTimeline {
   Picoseconds total;
   std::vector<PageQueue> queues;  // by rank
-  std::vector<PageTask> tasks;    // those of a queue in order of their times
+  std::vector<PageTask> tasks;    // the tasks of a queue in time order
   friend bool operator==(const PageTimeline&, const PageTimeline&) = default;
 };
 
@@ -87,7 +87,7 @@ struct PageTaxes {
   friend bool operator==(const PageTaxes&, const PageTaxes&) = default;
 };
 
-// Rate over intensity of one rank: under `peak`, and under one slope per thing that brings bytes.
+// The rate over the intensity of one rank: limited by `peak`, and by one slope per source of bytes.
 struct PageSlope {
   std::string name;      // "HBM", "nvlink"
   double bandwidth = 0;  // bytes per second
@@ -95,7 +95,7 @@ struct PageSlope {
 };
 struct PageRoofPoint {
   std::string label;
-  std::int32_t slope = 0;  // which bytes its intensity counts
+  std::int32_t slope = 0;  // the bytes that its intensity counts
   double intensity = 0;    // operations per byte
   double rate = 0;         // operations per second
   bool winner = false;
@@ -118,8 +118,8 @@ struct PageMemory {
 
 struct ReportPage {
   std::string title;    // "attention on cp=8"
-  std::string verdict;  // one sentence: what came out
-  std::string command;  // as it was typed
+  std::string verdict;  // one sentence: the result
+  std::string command;  // as typed
   std::string machine;  // "h200x8: eight H200 behind NVSwitch"
   std::string version;
   std::vector<PageFigure> figures;
@@ -133,8 +133,8 @@ struct ReportPage {
   std::optional<PageMemory> memory;
   std::vector<ResourceShare> utilisation;
   std::vector<PageRefusal> refused;
-  std::string schedule;  // text of the winner's
-  std::string drawing;   // SVG of its plan, from print_svg: markup, the one text not escaped
+  std::string schedule;  // text of the winner's schedule
+  std::string drawing;   // SVG of its plan, from print_svg: the only text that is not escaped
   friend bool operator==(const ReportPage&, const ReportPage&) = default;
 };
 

@@ -36,7 +36,7 @@ std::vector<double> log_ticks(const Scale& scale, int count) {
   return ticks;
 }
 
-// Round in the unit they are shown in.
+// Round values in the unit that is shown.
 std::vector<double> ticks_in(const Axis& axis) {
   Scale shown = axis.scale;
   shown.low /= axis.unit;
@@ -46,7 +46,8 @@ std::vector<double> ticks_in(const Axis& axis) {
   return ticks;
 }
 
-// The narrowest plot that labels are kept apart on, in pixels; a wider one only parts them more.
+// The narrowest plot on which labels do not overlap, in pixels; on a wider one they are further
+// apart.
 constexpr double kNarrow = 540;
 constexpr double kLabelCharacter = 6.6;
 constexpr double kLabelLine = 15;
@@ -201,7 +202,7 @@ std::string shorten(std::string_view text, std::size_t most) {
   for (std::size_t i = 0; i < text.size(); ++i) {
     const bool continues = (static_cast<unsigned char>(text[i]) & 0xc0U) == 0x80U;
     if (!continues && ++characters > most) {
-      std::size_t cut = i;  // of the character that is one too many; one more makes room
+      std::size_t cut = i;  // the first character too many; one more is cut for the mark
       do {
         --cut;
       } while ((static_cast<unsigned char>(text[cut]) & 0xc0U) == 0x80U);

@@ -4,8 +4,8 @@
 #include <string_view>
 #include <vector>
 
-// What the charts of the report page are made of. Positions along x are percent of the plot, so
-// that a chart fits any width while its text keeps its size; along y they are pixels.
+// The elements of the report page's charts. Positions along x are percent of the plot, so that a
+// chart fits any width while its text keeps its size; along y they are pixels.
 namespace harpe::page {
 
 // From values to positions: 0 at `low`, 1 at `high`.
@@ -17,16 +17,16 @@ struct Scale {
   [[nodiscard]] double position(double value) const;
 };
 
-// Around the values, with room at both ends; logarithmic where the largest is `spread` times the
-// smallest or more. Requires: a value, all above 0.
+// A scale around the values, with room at both ends; logarithmic if the largest value is at least
+// `spread` times the smallest. Requires: a value, all above 0.
 [[nodiscard]] Scale fit_scale(const std::vector<double>& values, double spread = 8);
-// From 0 to `high`, which is rounded up to a tick. Requires: high > 0.
+// A scale from 0 to `high`, which is rounded up to a tick. Requires: high > 0.
 [[nodiscard]] Scale zero_scale(double high);
 
 // Round values inside the scale, about `count` of them, ascending.
 [[nodiscard]] std::vector<double> ticks_of(const Scale& scale, int count);
 
-// Percent with the sign, for attributes: "37.5%".
+// A percentage with its sign, for attributes: "37.5%".
 [[nodiscard]] std::string percent(double position);
 
 // Elements of an SVG image as text. Positions are ready for attributes.
@@ -46,21 +46,21 @@ struct Label {
 // Axes of a plot `height` pixels high: grid lines, ticks and names.
 struct Axis {
   Scale scale;
-  double unit = 1;   // values are shown in it
+  double unit = 1;   // the unit in which values are shown
   std::string name;  // "time (µs)"
   int ticks = 6;
 };
 [[nodiscard]] std::string draw_axes(const Axis& x, const Axis& y, double height);
 
-// Labels beside points, kept apart: from each other, from points and from what else is told.
+// Labels beside points, which overlap neither each other nor points nor other marked areas.
 class Labels {
  public:
   explicit Labels(double height) : height_(height) {}
   // Positions as in the drawing: `x` of 0 to 1, `y` in pixels.
   void keep_clear(double x, double y, double radius);
-  void keep_clear_line(double x1, double y1, double x2, double y2);  // level or upright
-  // "" where there is no room: the point still tells on hovering. What must be shown is shortened,
-  // and in the end put over others.
+  void keep_clear_line(double x1, double y1, double x2, double y2);  // horizontal or vertical
+  // "" if there is no room: hovering still shows the point. A label with `must` is shortened and,
+  // as a last resort, drawn over others.
   [[nodiscard]] std::string draw(double x, double y, std::string_view style, std::string_view text,
                                  bool must = false);
 
@@ -78,15 +78,15 @@ class Labels {
   std::vector<Box> taken_;
 };
 
-// The frame a plot stands in. `body` may draw beyond it, where the frame's padding leaves room.
+// The frame of a plot. `body` may draw beyond it, where the frame's padding leaves room.
 struct Frame {
   std::string_view id;     // of the chart: "front-chart"
-  std::string_view title;  // what it shows, for those who cannot see it
+  std::string_view title;  // its contents, for readers who cannot see it
   double height = 280;
 };
 [[nodiscard]] std::string draw_frame(const Frame& frame, const std::string& body);
 
-// Rectangles of one class, as one path. Along x in millionths of the plot: they belong into
+// Rectangles of one class, as one path, in millionths of the plot along x. They are drawn inside
 // draw_stretched.
 class Bars {
  public:
@@ -96,10 +96,10 @@ class Bars {
  private:
   std::string path_;
 };
-// What lies on a plot and grows along x with it.
+// Wraps elements that lie on a plot and grow with it along x.
 [[nodiscard]] std::string draw_stretched(double height, const std::string& body);
 
-// At most `most` characters, the last a mark that more follow.
+// At most `most` characters, of which the last marks that text was cut.
 [[nodiscard]] std::string shorten(std::string_view text, std::size_t most);
 
 // An entry of a legend: a swatch of the class with its name.

@@ -53,7 +53,7 @@ class Roof {
       labels_.keep_clear(x_.position(point.intensity), kRoofHeight * (1 - y_.position(point.rate)),
                          6);
     }
-    // Chosen points find a place for their names first, and are drawn over the others.
+    // Chosen points get places for their names first, and are drawn over the others.
     std::string chosen;
     for (const PageRoofPoint& point : roof_.points) {
       if (point.winner) chosen += draw_point(point);
@@ -79,7 +79,7 @@ class Roof {
       labels_.keep_clear(x_.position(here), kRoofHeight * (1 - y_.position(here * slope.bandwidth)),
                          3);
     }
-    // Its name stands under it, a quarter of the way up.
+    // The slope's name is under it, a quarter of the way up.
     const double along = start * std::pow(ridge / start, 0.25);
     return draw_line({.x1 = x,
                       .y1 = y,
@@ -138,7 +138,7 @@ std::string draw_memory(const ReportPage& page) {
   if (!page.memory || page.memory->points.empty()) return {};
   const PageMemory& memory = *page.memory;
   const auto peak = static_cast<double>(memory.peak_bytes);
-  // A limit far above would flatten the curve; then it is only told.
+  // A limit far above would flatten the curve; then only the text states it.
   const bool near = memory.limit_bytes && static_cast<double>(*memory.limit_bytes) < 3 * peak;
   const Scale y =
       zero_scale(std::max(1.0, 1.05 * (near ? static_cast<double>(*memory.limit_bytes) : peak)));

@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t kMostScheduleBytes = 300'000;  // of all candidates
 constexpr std::size_t kMostSegments = 4000;
 
-// Texts by number, each once: tasks and stretches are many, their names few.
+// Texts by number, each stored once: there are many tasks and segments, but few names.
 class Pool {
  public:
   std::size_t find(const std::string& text) {
@@ -102,7 +102,7 @@ std::string data_of(const ReportPage& page) {
   std::string out;
   for (const char c : print_json_line(data)) {
     if (c == '<') {
-      out += "\\u003c";  // so that no `</script>` is there
+      out += "\\u003c";  // avoids `</script>` in the text
     } else {
       out += c;
     }

@@ -21,7 +21,7 @@ class Front {
     }
     x_ = fit_scale(times);
     y_ = fit_scale(bytes);
-    // The best are what is read off: their units.
+    // The units fit the best candidates, whose values are read most.
     const Unit time = time_unit(Picoseconds(static_cast<std::int64_t>(std::ranges::min(times))));
     const Unit size = byte_unit(std::ranges::min(bytes));
     axes_ =
@@ -35,7 +35,7 @@ class Front {
 
   std::string draw() {
     std::string points;
-    // Later elements lie over earlier ones: the named over others, the chosen over all.
+    // Later elements cover earlier ones: named points cover others, the chosen one covers all.
     for (const int layer : {0, 1, 2}) {
       for (std::size_t i = 0; i < std::min(all_.size(), kMostPoints); ++i) {
         const int own = all_[i].winner ? 2 : all_[i].named ? 1 : 0;
@@ -66,7 +66,7 @@ class Front {
            (1 - y_.position(static_cast<double>(std::max<std::int64_t>(1, all_[i].memory_bytes))));
   }
 
-  // The border of what is reachable: right along time, then down in memory.
+  // The border of the reachable area: right along time, then down in memory.
   std::string draw_steps() {
     std::vector<std::size_t> front;
     for (std::size_t i = 0; i < all_.size(); ++i) {

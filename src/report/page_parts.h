@@ -5,8 +5,8 @@
 
 #include "report/page.h"
 
-// The sections of the report page, each from the part of the page's values that it shows. An empty
-// text is a section without values.
+// The sections of the report page, each from the values that it shows. The text is empty if a
+// section has no values.
 namespace harpe::page {
 
 [[nodiscard]] std::string draw_front(const ReportPage& page);
@@ -24,14 +24,14 @@ namespace harpe::page {
 // The values that the script shows on hovering, as one JSON object.
 [[nodiscard]] std::string data_of(const ReportPage& page);
 
-// Whose bars the timeline holds, and where: ranks from the first until the limit of what a page
-// carries.
+// The queues whose bars the timeline shows, and their positions: ranks from the first on, up to the
+// limit of a page.
 struct Shown {
-  std::vector<std::int32_t> queues;  // with something to see, by rank
+  std::vector<std::int32_t> queues;  // with visible bars, by rank
   std::vector<double> tops;          // of their rows, in pixels
   double row = 0;                    // height of one
   double height = 0;                 // of all
-  std::int32_t ranks = 0;            // from the first
+  std::int32_t ranks = 0;            // number of ranks shown, from the first
   std::int32_t of = 0;
 };
 [[nodiscard]] Shown shown_of(const PageTimeline& timeline);

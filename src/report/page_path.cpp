@@ -12,7 +12,7 @@ constexpr std::array kSpendings = {Spending::Compute, Spending::Memory, Spending
                                    Spending::Message, Spending::Launch, Spending::Signal,
                                    Spending::Barrier, Spending::Fold};
 
-// Parts are smaller than what they are parts of, and shown in one unit.
+// Parts are smaller than their whole, and are shown in one unit.
 Unit unit_of_parts(Picoseconds whole) { return time_unit(Picoseconds(whole.value / 10)); }
 
 struct Sum {
@@ -60,7 +60,7 @@ std::string print_table(const std::vector<Sum>& sums, Picoseconds total) {
   return "<div class=\"scroll\">" + out + "</tbody></table></div>\n";
 }
 
-// A row of the stacked bars: what is said of it, its parts in order.
+// A part of a stacked bar.
 struct Part {
   std::string_view style;
   std::string_view name;

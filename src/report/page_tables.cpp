@@ -25,13 +25,13 @@ std::string print_number_cell(const std::string& text) {
   return "<td class=\"number\">" + escape(text) + "</td>";
 }
 
-// A number over a bar that shows its part of the whole.
+// A number over a bar that shows its share of the whole.
 std::string print_bar_cell(const std::string& text, double share) {
   return "<td class=\"number bar\"><i style=\"--share:" +
          print_number(100 * std::clamp(share, 0.0, 1.0)) + "\"></i>" + escape(text) + "</td>";
 }
 
-// The best, and of the others those that a reader looks for.
+// The best candidates, and others that a reader is likely to look for.
 std::vector<std::size_t> rows_of(const std::vector<PageCandidate>& all) {
   std::vector<std::size_t> rows;
   for (std::size_t i = 0; i < all.size() && rows.size() < kMostRows; ++i) {

@@ -12,7 +12,7 @@
 namespace harpe::page {
 namespace {
 
-// The largest unit of which there is at least one.
+// The largest unit that fits at least once into the value.
 Unit largest_below(std::span<const Unit> units, double value) {
   Unit found = units.front();
   for (const Unit& unit : units) {
@@ -27,12 +27,12 @@ void drop_trailing_zeros(std::string& text) {
   if (text.back() == '.') text.pop_back();
 }
 
-// Digits before the point; below 1, the zeros after it count against them.
+// The number of digits before the point; below 1 it is negative or 0, by the zeros after the point.
 int places(double value) {
   return value == 0 ? 1 : static_cast<int>(std::floor(std::log10(std::abs(value)))) + 1;
 }
 
-// Thousands apart.
+// Separates thousands by commas.
 std::string apart(const std::string& text) {
   const std::size_t first = text.starts_with('-') ? 1 : 0;
   const std::size_t point = std::min(text.find('.'), text.size());

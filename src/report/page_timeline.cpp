@@ -12,8 +12,8 @@ namespace {
 
 constexpr std::size_t kMostTasks = 6000;
 constexpr std::size_t kMostQueues = 96;
-constexpr double kTallest = 560;  // of all rows, where they fit
-// The narrowest plot that names inside bars must fit in; the script fits them to the real width.
+constexpr double kTallest = 560;  // height of all rows, if they fit
+// The narrowest plot in which names must fit inside bars; the script fits them to the actual width.
 constexpr double kWidth = 520;
 constexpr double kCharacter = 6.9;
 constexpr std::int64_t kFewest = 6;  // characters of a shortened name

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kMostPlansShown = 5;
 
-// What held each task back, where it was not the SMs: those are always in use.
+// The resource that limited each task, unless it was the SMs, which are always in use.
 std::vector<std::string> bounds_of(const Simulation& simulation, const Machine& machine) {
   std::vector<std::string> bounds;
   for (const Span& span : simulation.tasks) {
@@ -28,7 +28,7 @@ std::vector<std::string> bounds_of(const Simulation& simulation, const Machine& 
   return bounds;
 }
 
-// Once each: a schedule may be among the best, on the front and named.
+// Each schedule once: it may be among the best, on the front and named.
 std::vector<PageCandidate> candidates_of(const SearchResult& search, const NormalForm& chosen) {
   std::vector<PageCandidate> all;
   const auto add = [&](const Evaluated& evaluated, bool front) {
@@ -70,7 +70,7 @@ std::string describe(const SearchResult& search) {
          ". Best first; a name opens its schedule.";
 }
 
-// What the page is about: the first plan, or where no plan could be made the search's best.
+// The subject of the page: the first plan or, if no plan could be made, the search's best.
 struct Subject {
   std::string label;
   const NormalForm* form = nullptr;
@@ -94,7 +94,7 @@ Subject subject_of(const ReportSource& source) {
           .memory_bytes = best.memory_bytes};
 }
 
-// The best named schedule that might have been chosen.
+// The best named schedule that was eligible.
 const Evaluated* best_named(const ReportSource& source) {
   if (source.search == nullptr) return nullptr;
   const auto& all = source.search->baselines;
@@ -141,7 +141,7 @@ std::vector<PageFigure> figures_of(const ReportSource& source) {
   return figures;
 }
 
-// How much less `time` is than what it is compared with, as a clause.
+// How much less `time` is than `than`, as a clause.
 std::string print_less(Picoseconds time, Picoseconds than, const std::string& label,
                        const std::string& role) {
   const double less = 1 - static_cast<double>(time.value) /
@@ -190,7 +190,7 @@ PageMemory memory_of(const Simulation& simulation, const Machine& machine) {
   return memory;
 }
 
-// The sections that are about plans.
+// Adds the sections about plans.
 ReportPage with_plans(ReportPage out, const std::vector<ReportedPlan>& plans,
                       const Machine& machine) {
   const ReportedPlan& chosen = plans.front();

@@ -15,7 +15,7 @@
 
 namespace harpe {
 
-// A plan with its figures: what a report compares.
+// A plan with its figures, which a report compares.
 struct ReportedPlan {
   std::string label;  // "zigzag_ring"
   Plan plan;
@@ -27,21 +27,21 @@ struct ReportedPlan {
                                                 const Machine& machine,
                                                 const SimulateOptions& options);
 
-// The best that a search found, then the best of the named schedules that it was compared with;
-// none where the ranks were too many for a plan. Errors: lower's, of the best.
+// The best schedule of a search, then the best named schedules that it was compared with; empty if
+// there were too many ranks for a plan. Errors: lower's, for the best.
 [[nodiscard]] Checked<std::vector<ReportedPlan>> report_search(const Program& program,
                                                                const Mesh& mesh,
                                                                const Machine& machine,
                                                                const SearchResult& result);
 
-// What a report is made from. The first plan is the one it is about, the others are compared.
+// The input of a report. The first plan is its subject; the others are compared with it.
 struct ReportSource {
   std::string title;    // "attention on cp=8"
-  std::string command;  // as it was typed
+  std::string command;  // as typed
   std::string version;
   const Machine* machine = nullptr;
   std::vector<ReportedPlan> plans;
-  const SearchResult* search = nullptr;   // that found the first
+  const SearchResult* search = nullptr;   // that found the first plan
   std::vector<PageRefusal> refused = {};  // besides the search's
 };
 

@@ -9,7 +9,7 @@
 namespace harpe {
 namespace {
 
-// The leaf of the plan whose peak is highest, in operations per second.
+// The highest peak of the plan's leaves, in operations per second.
 double peak_of(const Plan& plan, const Machine& machine) {
   constexpr double kMany = 1e15;  // operations, so that picoseconds do not round
   double peak = 0;
@@ -25,7 +25,7 @@ double peak_of(const Plan& plan, const Machine& machine) {
   return peak;
 }
 
-// What one resource of a kind brought to the rank that it brought most to.
+// The bytes that one kind of resource brought to the rank that received most.
 struct Brought {
   std::string name;
   double bandwidth = 0;
@@ -75,7 +75,8 @@ std::optional<PageRoofline> make_roofline(const std::vector<ReportedPlan>& plans
     const bool chosen = &plan == &plans.front();
     const std::map<Key, Brought> all = brought_by(plan.simulation, machine);
     for (const auto& [key, brought] : all) {
-      // Of those compared, what the busiest link brings is what differs.
+      // For the compared plans only the bytes of the busiest link are shown, because they differ
+      // there.
       if (!chosen && &brought != busiest_link(all)) continue;
       auto slope = std::ranges::find(roof.slopes, brought.name, &PageSlope::name);
       if (slope == roof.slopes.end()) {

@@ -7,8 +7,8 @@
 
 namespace harpe {
 
-// How close the plans come to what memory, links and computation allow: operations of the busiest
-// rank over the bytes that its memory and its links bring. None where nothing is computed.
+// How close the plans come to the limits of memory, links and computation: the operations of the
+// busiest rank over the bytes that its memory and its links bring. None if nothing is computed.
 [[nodiscard]] std::optional<PageRoofline> make_roofline(const std::vector<ReportedPlan>& plans,
                                                         const Machine& machine);
 

@@ -15,14 +15,13 @@
 namespace harpe {
 namespace {
 
-// What a task waited for: of its queue, events, signals and barriers the last to be over.
+// Finds the cause of each task: the last of its queue, events, signals and barriers to end.
 class Causes {
  public:
   Causes(const Plan& plan, const std::vector<Span>& spans)
       : spans_(spans), waits_(waits_of(plan)) {}
 
-  // The span with what it waited for; what came of the waits after its own start was not waited
-  // for.
+  // The span with its cause. A wait that ended after the task's own start did not delay it.
   [[nodiscard]] Span explain(std::size_t task) const {
     Span span = spans_[task];
     span.ready = Picoseconds();
@@ -41,7 +40,7 @@ class Causes {
   std::vector<std::vector<PlanWait>> waits_;
 };
 
-// Times from the first task's start: executions before the last are over by then.
+// Times from the first task's start; by then earlier executions are over.
 std::vector<Span> spans_of(const Plan& plan, const std::vector<TraceEvent>& events) {
   std::vector<Span> spans(plan.tasks.size());
   if (events.empty()) return spans;

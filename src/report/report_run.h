@@ -8,7 +8,7 @@
 
 namespace harpe {
 
-// What an execution left: the timeline of the last one, how long all took, what the check found.
+// The results of a run: the timeline of the last execution, the times of all, and the check.
 struct ReportedRun {
   std::string title;
   std::string command;

@@ -33,8 +33,8 @@ PageTaskKind kind_of(TaskKind kind) {
   return PageTaskKind::Other;
 }
 
-// Puts of one queue are on their way side by side: each goes to a row of its rank where nothing
-// else is.
+// Puts of one queue are in flight side by side: each goes to a row of its rank that is free at the
+// time.
 class Rows {
  public:
   explicit Rows(const Plan& plan) : plan_(plan) {
@@ -43,7 +43,7 @@ class Rows {
     }
   }
 
-  // Requires: in the order in which they start.
+  // Requires: tasks in the order in which they start.
   std::int32_t place(const Task& task, const Span& span) {
     if (!is_put(plan_, task)) return task.queue.value;
     const std::int32_t rank = plan_.queues[task.queue.index()].rank.value;

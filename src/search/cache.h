@@ -18,27 +18,26 @@
 
 namespace harpe {
 
-// What a search found, kept for the next one (docs/cache.md, commir.md 11.5): one text per question
-// that was asked.
+// The stored results of searches (docs/cache.md, commir.md 11.5): one text per question.
 
-constexpr std::int64_t kCacheVersion = 3;  // of the form of entries
-constexpr std::size_t kMostCached = 8;     // schedules of an entry, but those that were measured
+constexpr std::int64_t kCacheVersion = 3;  // of the entry format
+constexpr std::size_t kMostCached = 8;     // schedules of an entry, not counting measured ones
 
-// The question: equal keys have equal answers.
+// The question. Equal keys have equal answers.
 struct CacheKey {
   std::string program;       // its name
-  std::string program_hash;  // of its canonical text without the sizes of its axes
+  std::string program_hash;  // of its canonical text without the sizes of axes
   std::vector<std::pair<std::string, std::int64_t>> sizes;  // of its axes, as declared
-  std::string dtype;                                        // of its first input
+  std::string dtype;                                        // of the program's first input
   Contract contract = Contract::Standard;
   NumericsClass numerics = NumericsClass::Rounded;
   std::string mesh;  // "cp=8"
   std::string machine;
   std::string machine_hash;                  // fingerprint
-  std::optional<std::int64_t> memory_limit;  // where the caller set one
-  std::optional<int> cuts;                   // of the mesh, where the caller said so
-  std::string fixed;                         // homes that stay as given: "place q[q0@cp]; …"
-  std::optional<AxisLayout> layout;          // of positions, where the caller fixes one
+  std::optional<std::int64_t> memory_limit;  // if the caller set one
+  std::optional<int> cuts;                   // of the mesh, if the caller set them
+  std::string fixed;                         // homes that the caller fixes: "place q[q0@cp]; …"
+  std::optional<AxisLayout> layout;          // of positions, if the caller fixes one
   std::string version;                       // of Harpe
   friend bool operator==(const CacheKey&, const CacheKey&) = default;
 };
@@ -48,24 +47,23 @@ struct CacheKey {
                                       const Machine& machine, const SearchOptions& options,
                                       std::string_view version);
 
-// Equal for keys that differ in sizes alone.
+// Equal for keys that differ only in sizes.
 [[nodiscard]] std::string family_hash(const CacheKey& key);
 [[nodiscard]] std::string key_hash(const CacheKey& key);
 // "attention-8c61d9f2a0b34e17-02f4b2c9d1e0a573.entry": family, then key.
 [[nodiscard]] std::string entry_name(const CacheKey& key);
 
-// Sum over the axes of how many times larger or smaller one is, in powers of two. Requires: equal
-// families.
+// The sum over the axes of |log2| of the ratio of their sizes. Requires: equal families.
 [[nodiscard]] double distance(const CacheKey& one, const CacheKey& other);
 
-// What libraries took that had their turns beside a schedule.
+// The time of the library baseline that alternated with a schedule.
 struct CachedBaseline {
   Picoseconds time;
   std::string name;  // "all-gather, product"
   friend bool operator==(const CachedBaseline&, const CachedBaseline&) = default;
 };
 
-// What a schedule took that was the fastest of those executed somewhere.
+// The measured time of the schedule that was the fastest of those executed.
 struct CachedTime {
   Picoseconds time;
   std::string backend;    // "cuda"
@@ -91,12 +89,12 @@ struct CacheEntry {
   friend bool operator==(const CacheEntry&, const CacheEntry&) = default;
 };
 
-// `cache version 3 hash "…"` and what it is the hash of; parse_cache_entry(print(e), file) == e.
+// `cache version 3 hash "…"` and the text that is hashed; parse_cache_entry(print(e), file) == e.
 // Errors: I410 not an entry, or cut short, or edited; I411 of another version of this form.
 [[nodiscard]] std::string print(const CacheEntry& entry);
 [[nodiscard]] Checked<CacheEntry> parse_cache_entry(std::string_view text, const std::string& file);
 
-// The texts of entries that follow each other in one file.
+// The texts of consecutive entries of one file.
 [[nodiscard]] std::vector<std::string_view> split_cache_entries(std::string_view text);
 
 [[nodiscard]] std::string_view print(Contract contract);

@@ -30,7 +30,7 @@ Checked<CacheEntry> read_entry(const std::string& path) {
   return entry;
 }
 
-// Names in the folder, in order. Errors: I101.
+// The names in the folder, in order. Errors: I101.
 Checked<std::vector<std::string>> names_in(const std::string& folder) {
   std::vector<std::string> names;
   std::error_code error;
@@ -47,13 +47,14 @@ Checked<std::vector<std::string>> names_in(const std::string& folder) {
 
 void add(CacheListing& listing, const std::string& path) {
   Checked<CacheEntry> entry = read_entry(path);
-  // Replaced while it was read: over NFS that ends the old file's life, and the new one is there.
+  // Another process may have replaced the file during the read; over NFS that invalidates the old
+  // file. The second read finds the new one.
   if (!entry.ok() && entry.error().code == DiagCode::I101) entry = read_entry(path);
   if (entry.ok()) {
     listing.files.push_back({path, *std::move(entry)});
     return;
   }
-  struct stat status{};  // what another process has just removed was never there
+  struct stat status{};  // a file that another process has just removed is skipped silently
   if (::lstat(path.c_str(), &status) == 0) listing.passed_over.push_back(entry.error());
 }
 

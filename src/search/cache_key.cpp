@@ -16,7 +16,7 @@ std::string dtype_of(const Program& program) {
   return "";
 }
 
-// The `place` lines of a form that holds nothing else.
+// The text of `place` lines.
 std::string print_places(const std::vector<Place>& places) {
   if (places.empty()) return {};
   const std::string text = print(NormalForm{.name = "x",

@@ -19,7 +19,8 @@ Follow follow_of(const Problem& problem, const Candidate& candidate, int part, i
   return part_of(candidate, part).follow[static_cast<std::size_t>(home)];
 }
 
-// A move that stands inside loops stands in those of other parts that index the buffer.
+// The number of loops around a move that is inside loops: those of other parts that index the
+// buffer.
 int depth_inside(const Problem& problem, const std::vector<CandidateLoop>& loops, int part,
                  int group) {
   int depth = 0;
@@ -31,7 +32,7 @@ int depth_inside(const Problem& problem, const std::vector<CandidateLoop>& loops
   return depth;
 }
 
-// An exchange leaves as many bytes as it found; a gather makes more of them.
+// An exchange keeps the number of bytes; a gather increases it.
 bool is_exchange(const Problem& problem, const Candidate& candidate, int part, int group) {
   return indexes(group_of(problem, group), part_of(candidate, part).par);
 }
@@ -91,7 +92,7 @@ std::vector<CandidateMove> moves_of(const Problem& problem, const Candidate& can
       moves.push_back(move);
     }
   }
-  // Stages from the top inwards, exchanges before gathers; drains the other way round.
+  // Stages from the outermost inwards, exchanges before gathers. Drains in the opposite order.
   std::ranges::stable_sort(moves, {}, [&](const CandidateMove& move) {
     const bool written = group_of(problem, move.group).written;
     const int gather = is_exchange(problem, candidate, move.part, move.group) ? 0 : 1;

@@ -11,38 +11,38 @@
 
 namespace harpe {
 
-// One schedule, as small as it can be said (commir.md 11.2): a value of some hundred bytes that
-// holds no text. The mesh is cut into parts, major first; every part deals one axis of the nest to
-// its ranks, and says how the digits that homes have there are visited and how each group moves.
+// One schedule in its smallest form (commir.md 11.2): a value of some hundred bytes without text.
+// The mesh is cut into parts, major first. Every part divides one axis of the nest among its ranks,
+// and states how home digits on it are visited and how each group moves.
 
 constexpr int kMostParts = 4;
 constexpr int kMostAxes = 8;
 constexpr int kMostGroups = 8;
 
-// A home digit on a part whose ranks work in parallel on another digit.
+// How a home digit is visited, on a part whose ranks divide another digit.
 enum class Follow : std::uint8_t {
-  Whole,   // inside the leaf: all its blocks are brought before the first loop, results leave after
-  Each,    // the same anew for every step of the loops of other parts that index the buffer
-  Rotate,  // a loop skewed by the part: another rank's block at every step
+  Whole,   // inside the leaf: all blocks come before the first loop, results leave after it
+  Each,    // as Whole, but again in every step of loops of other parts that index the buffer
+  Rotate,  // a loop skewed by the part: each step has another rank's block
 };
 enum class Way : std::uint8_t { None, Bulk, Direct, Relay };
 
 struct CandidatePart {
   std::uint8_t mesh_axis = 0;
   std::uint16_t size = 1;
-  std::int8_t par = -1;  // axis of the nest
+  std::int8_t par = -1;  // an axis of the nest
   std::uint8_t moved_home =
       0;  // bit per group: its home here divides `par`, not the contract's axis
   std::array<Follow, kMostAxes> follow{};
   std::array<Way, kMostGroups> way{};
-  std::array<std::uint8_t, kMostGroups> depth{};  // 0: the way's usual one
-  std::array<std::uint8_t, kMostGroups> via{};    // 0: the usual transport; else 1 + Via
+  std::array<std::uint8_t, kMostGroups> depth{};  // 0: the default of its way
+  std::array<std::uint8_t, kMostGroups> via{};    // 0: the default transport; else 1 + Via
   friend bool operator==(const CandidatePart&, const CandidatePart&) = default;
 };
 
 struct Candidate {
   std::uint8_t parts = 0;
-  bool zigzag = false;    // query and key positions of every rank from the front and from the back
+  bool zigzag = false;    // each rank has query and key positions from the front and from the back
   bool reversed = false;  // loops of the last part are outermost
   std::array<CandidatePart, kMostParts> part{};
   friend bool operator==(const Candidate&, const Candidate&) = default;
@@ -56,9 +56,9 @@ static_assert(sizeof(Candidate) <= 512);
   return problem.groups[static_cast<std::size_t>(group)];
 }
 
-// Index of the group's axis divided at the part, or -1 where the part's ranks hold replicas.
+// The index of the group's axis divided at the part; -1 where the part's ranks hold replicas.
 [[nodiscard]] int home_at(const Problem& problem, const Candidate& candidate, int part, int group);
-// Must the group's buffers cross the part's ranks?
+// True if the group's buffers must move between the part's ranks.
 [[nodiscard]] bool needs_move(const Problem& problem, const Candidate& candidate, int part,
                               int group);
 
@@ -69,11 +69,10 @@ struct CandidateLoop {
 };
 [[nodiscard]] std::vector<CandidateLoop> loops_of(const Problem& problem,
                                                   const Candidate& candidate);
-// Whether every sum stays in one place, where it is folded as the program says.
+// True if every sum stays on one rank, which folds it in the program's order.
 [[nodiscard]] bool keeps_sums(const Problem& problem, const Candidate& skeleton);
 
-// One crossing: of a group, at a part, under the first `depth` loops. In the order of a form's
-// text.
+// One move: of a group, at a part, inside the first `depth` loops. In the order of a form's text.
 struct CandidateMove {
   int part = 0;
   int group = 0;
@@ -84,22 +83,22 @@ struct CandidateMove {
                                                   const Candidate& candidate,
                                                   const std::vector<CandidateLoop>& loops);
 
-// Ranks between neighbours of a part.
+// The distance in ranks between neighbours of a part.
 [[nodiscard]] std::int64_t stride_of(const Candidate& candidate, int part);
 // The machine's level at which a part's ranks meet.
 [[nodiscard]] int level_of(const Machine& machine, const Candidate& candidate, int part);
 
-// The transport a move takes: what the candidate says, else copy engines and NCCL inside a node,
+// The transport of a move: the candidate's, or by default copy engines and NCCL inside a node,
 // proxies and NCCL beyond.
 [[nodiscard]] Via via_of(const Candidate& candidate, const CandidateMove& move, int level);
 // Slots of a stage, inboxes of a drain.
 [[nodiscard]] int slots_of(const Problem& problem, const Candidate& candidate,
                            const CandidateMove& move);
 
-// The schedule in full.
+// The complete schedule.
 [[nodiscard]] NormalForm form_of(const Problem& problem, const Machine& machine,
                                  const Candidate& candidate);
-// "Sq:4 · ring of k v | Hkv:2 · q k v exchanged": what a table shows.
+// "Sq:4 · ring of k v | Hkv:2 · q k v exchanged", as in tables.
 [[nodiscard]] std::string describe(const Problem& problem, const Candidate& candidate);
 
 }  // namespace harpe

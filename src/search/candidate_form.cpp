@@ -11,8 +11,8 @@
 namespace harpe {
 namespace {
 
-// Above this many blocks a table of positions is no longer a readable line. A zigzag of the largest
-// home digit alone is nearly as balanced, but other positions are a rank's.
+// With more blocks than this, a table of positions is too long for a readable line. A zigzag of
+// only the largest home digit is nearly as balanced, but gives ranks other positions.
 constexpr std::int64_t kLongestTable = 128;
 
 class FormWriter {
@@ -62,7 +62,7 @@ class FormWriter {
     return name;
   }
 
-  // A mesh axis cut into several parts is refined.
+  // A mesh axis that is cut into several parts is refined.
   void name_parts() {
     for (int axis = 0; axis < count(problem_.mesh->axes); ++axis) {
       const std::string& name = problem_.mesh->axes[static_cast<std::size_t>(axis)].name;
@@ -90,8 +90,8 @@ class FormWriter {
     return false;
   }
 
-  // Home digits first, so that every rank's block is one run of positions; then the halves of a
-  // zigzag; then digits that are only worked on in parallel.
+  // Home digits come first, so that every rank's block is one contiguous range of positions; then
+  // the halves of a zigzag; then digits that are only computed in parallel.
   void split_axis(int axis) {
     std::string base;
     for (const char c : problem_.axes[static_cast<std::size_t>(axis)].name) {
@@ -157,7 +157,7 @@ class FormWriter {
     }
   }
 
-  // Where the group lives, as far as the buffer has its axes.
+  // Writes the home of the group, for the axes that the buffer has.
   void place(const std::string& buffer, int group) {
     const std::vector<std::string> dims = axis_names(*find_buffer(*problem_.program, buffer));
     Place place{.buffer = buffer, .at = {}, .partial = {}};
@@ -193,7 +193,7 @@ class FormWriter {
     }
   }
 
-  // A result that alone turns in a loop starts behind its owner's block and so ends there.
+  // If only results rotate in a loop, it starts behind the owner's block, so that it ends there.
   [[nodiscard]] For loop(const CandidateLoop& at) const {
     bool brought = false;
     bool left = false;

@@ -7,8 +7,8 @@
 
 namespace harpe {
 
-// One text for all forms that say the same schedule: canonicalised, digits and parts of the mesh
-// named by position, the form's own name left out (commir.md 11.2). Equal texts, equal plans.
+// One text for all forms of the same schedule: canonicalised, with digits and mesh parts named by
+// position, and without the form's own name (commir.md 11.2). Equal texts give equal plans.
 [[nodiscard]] std::string canonical_text(const Program& program, const NormalForm& form);
 
 }  // namespace harpe

@@ -12,18 +12,19 @@
 
 namespace harpe {
 
-// What a caller fixes of where inputs and outputs are held: a schedule keeps to it, or is none.
+// Homes of inputs and outputs that the caller fixes. Schedules that differ are excluded.
 struct Constraints {
-  // Buffers that live there. `digit` names an axis, not a digit: schedules make those. In the order
-  // of the buffers' names, and of the mesh axes.
+  // Fixed homes. `digit` names an axis, not a digit, because schedules make the digits. In the
+  // order of the buffers' names and of the mesh axes.
   std::vector<Place> homes;
-  // Of every divided axis, Contiguous; or Zigzag, of those of them that masks go by. None: any.
+  // The layout of every divided axis if Contiguous, or of the masked ones among them if Zigzag.
+  // None: any layout.
   std::optional<AxisLayout> layout;
   [[nodiscard]] bool empty() const { return homes.empty() && !layout; }
   friend bool operator==(const Constraints&, const Constraints&) = default;
 };
 
-// Errors: I311 the first home or axis that the form has otherwise; Blocks::make's.
+// Errors: I311 the first home or axis in which the form differs; Blocks::make's.
 [[nodiscard]] Checked<Ok> check_constraints(const Program& program, const Mesh& mesh,
                                             const NormalForm& form, const Constraints& constraints);
 

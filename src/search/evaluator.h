@@ -22,8 +22,8 @@ struct Evaluation {
   Plan plan;
 };
 
-// Estimates a schedule's time and memory. The simulator is one implementation; the driver has
-// another that measures on real ranks.
+// Estimates a schedule's time and memory. One implementation simulates; another, outside this
+// module, measures on real ranks.
 class Evaluator {
  public:
   virtual ~Evaluator() = default;
@@ -31,10 +31,10 @@ class Evaluator {
   [[nodiscard]] virtual Checked<Evaluation> evaluate(const NormalForm& form) = 0;
 };
 
-// Lowers and simulates, until the time is over.
+// Lowers and simulates, until the time limit is over.
 class SimulationEvaluator final : public Evaluator {
  public:
-  // `make_launches`: what the ranks launch for a plan; none: each task by itself.
+  // `make_launches` makes the launch plan; without it every task is launched by itself.
   SimulationEvaluator(const Program& program, const Mesh& mesh, const Machine& machine,
                       std::function<launch::LaunchPlan(const Plan& plan)> make_launches,
                       TimeLimit limit = {})

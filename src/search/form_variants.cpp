@@ -8,7 +8,7 @@
 namespace harpe {
 namespace {
 
-// A way to move, apart from what, where and how finely.
+// How a buffer moves, as opposed to what moves where, and in which chunks.
 struct Manner {
   How how = How::Bulk;
   std::optional<Initiator> by;
@@ -43,7 +43,7 @@ std::string describe(const Move& move, const Manner& manner) {
   return out + " via " + std::string(print(manner.via));
 }
 
-// The item itself and those after it that move alike, up to the next other item.
+// The indices of the item and of the following moves of the same kind, up to the next other item.
 std::vector<std::size_t> alike_moves_from(const NestForm& nest, std::size_t item) {
   const auto& first = std::get<Move>(nest.items[item]);
   std::vector<std::size_t> group;
@@ -76,7 +76,7 @@ std::vector<FormVariant> variants_of(const NormalForm& form) {
       const std::vector<std::size_t> group = alike_moves_from(nest, i);
       const bool led = i > 0 && std::holds_alternative<Move>(nest.items[i - 1]) &&
                        goes_alike(std::get<Move>(nest.items[i - 1]), *move);
-      if (led) continue;  // changed with the one before
+      if (led) continue;  // changed together with the previous move
       for (const Manner& manner : kManners) {
         FormVariant variant{form, describe(*move, manner)};
         for (const std::size_t at : group) {

@@ -14,7 +14,7 @@ const Stmt* statement_of(const Nest& nest, const std::string& target) {
   return nullptr;
 }
 
-// A partial sum that crosses in less than it is kept in.
+// True for a partial sum that is sent in fewer bits than it is kept in.
 bool is_rounded(const Program& program, const Nest& nest, const Move& move) {
   if (move.kind != MoveKind::Drain) return false;
   const Stmt* stmt = statement_of(nest, move.buffer);
@@ -32,7 +32,7 @@ std::string axis_of_digit(const NormalForm& form, const std::string& digit) {
   return "";
 }
 
-// Ranks or steps have parts of one sum.
+// True if several ranks or steps contribute to one sum.
 bool is_regrouped(const Program& program, const NormalForm& form, const Nest& nest,
                   const std::string& digit) {
   const std::string axis = axis_of_digit(form, digit);

@@ -13,8 +13,8 @@
 namespace harpe {
 namespace {
 
-constexpr std::int64_t kMostSteps = 64;  // of a masked nest that are looked at one by one
-// Of the pairs that a mask shows, counted as areas and, of many stretches, by samples.
+constexpr std::int64_t kMostSteps = 64;  // steps of a masked nest that are evaluated one by one
+// The accuracy of a mask's share of pairs, which is an area and, for many stretches, a sample.
 constexpr double kCertain = 0.99;
 
 double at_least(double x, double low) { return x < low ? low : x; }
@@ -36,7 +36,7 @@ class Walk {
     }
   }
 
-  // The least that the rank computes, launches included, without ever waiting.
+  // A lower bound of the rank's compute time, launches included, without any waits.
   double busy(const PartCoordinates& rank) {
     rank_ = rank;
     least_ = problem_.mask.has_value();
@@ -48,13 +48,13 @@ class Walk {
     return run(rank);
   }
 
-  // Ranks along a part all have this coordinate there.
+  // The time of one rank. Its coordinates stand for all ranks along a part.
   double run(const PartCoordinates& rank) {
     rank_ = rank;
     queues_.fill(0);
     sm_ = 0;
     LoopTimes time{};
-    std::size_t advanced = 0;  // the outermost loop that has just moved on; 0 at the beginning
+    std::size_t advanced = 0;  // the outermost loop that has just advanced; 0 at the beginning
     while (true) {
       bring(advanced, time);
       compute(time);
@@ -103,8 +103,8 @@ class Walk {
     }
   }
 
-  // Stages that stand at the top, or inside the loops from `advanced` on, unless the same blocks
-  // are there still.
+  // Runs the stages at the top, or inside the loops from `advanced` on, unless their blocks are
+  // unchanged.
   void bring(std::size_t advanced, const LoopTimes& time) {
     auto& moves = moves_.moves;
     for (std::size_t i = 0; i < moves.size(); ++i) {
@@ -146,7 +146,7 @@ class Walk {
     free = at_least(free, until);
   }
 
-  // Of many steps all count alike: what the rank sees in all, shared out.
+  // With many steps all count alike: what the rank sees in total, divided evenly.
   [[nodiscard]] double call_time(const LoopTimes& time) {
     double seen = 1;
     if (problem_.mask && steps_ > kMostSteps && !known_.empty()) return known_.front().second;
@@ -189,7 +189,7 @@ class Walk {
                                 [&](const OutlineMove& other) { return other.before == at; });
   }
 
-  // Drains of the loops that end here: those deeper than the one that moves on.
+  // Runs the drains of the loops that end here: those deeper than the loop that advances.
   void leave(std::size_t next, const LoopTimes& time) {
     for (OutlineMove& move : moves_.moves) {
       if (!move.written) continue;
@@ -200,7 +200,7 @@ class Walk {
     }
   }
 
-  // A travelling sum waits for the neighbour's; a pushed block only for the leaf.
+  // A relayed sum waits for the neighbour's sum; a pushed block waits only for the leaf.
   void leave_one(OutlineMove& move, int step, std::int64_t steps) {
     const bool own = move.move.rotates && (move.relays ? step == 0 : step + 1 == steps);
     if (own) {
@@ -236,10 +236,10 @@ class Walk {
   PartCoordinates rank_{};
   std::array<double, kOutlineQueues> queues_{};
   double sm_ = 0;
-  bool least_ = false;  // calls at the leaf's peak: hidden parts of a call change its shape
+  bool least_ = false;  // calls at the leaf's peak, since hidden parts of a call change its shape
 };
 
-// The rank that sees most when rows of later positions see more, or the opposite one.
+// The corner of the mask whose rank sees most if later rows see more, or the opposite corner.
 PartCoordinates corner(const Problem& problem, const Candidate& candidate, bool latest) {
   PartCoordinates rank{};
   for (int part = 0; part < candidate.parts; ++part) {
@@ -250,7 +250,7 @@ PartCoordinates corner(const Problem& problem, const Candidate& candidate, bool 
   return rank;
 }
 
-// The largest of what `measure` says of the ranks in the corners of the mask.
+// The larger value of `measure` for the ranks in the corners of the mask.
 template <class Measure>
 double slowest_corner(const Problem& problem, const Candidate& candidate, const Measure& measure) {
   const double time = measure(corner(problem, candidate, true));

@@ -53,7 +53,7 @@ class MoveMaker {
       for (const CandidateMove& move : all) {
         if (move.group == g) chain.push_back(move);
       }
-      // Drains run from the deepest outwards.
+      // Drains run from the deepest loop outwards.
       if (group(g).written) {
         std::ranges::stable_sort(chain, std::ranges::greater(), &CandidateMove::depth);
         add_results(g, chain);
@@ -146,7 +146,7 @@ class MoveMaker {
     return timed;
   }
 
-  // Of a level's bandwidth when all ranks send at once, as they do.
+  // A rank's share of a level's bandwidth when all ranks send at once, as they do.
   [[nodiscard]] double bus_share(int level) const {
     const MachineLevel& at = machine_.levels[static_cast<std::size_t>(level)];
     if (at.kind != LevelKind::Bus) return at.bandwidth;

@@ -12,12 +12,12 @@
 namespace harpe {
 namespace {
 
-// Takes the same in every figure: the same schedule but for what does not matter here.
+// Equal in every figure: the same schedule except for differences that do not matter here.
 bool repeats(const Evaluated& one, const Evaluated& last) {
   return !one.named && one.time() == last.time() && one.memory_bytes == last.memory_bytes;
 }
 
-// `count` of them, evenly by their places, the last among them.
+// `count` of them, evenly spaced by position, including the last.
 std::vector<Evaluated> spread_of(const std::vector<const Evaluated*>& all, std::int64_t count) {
   std::vector<Evaluated> spread;
   const std::int64_t most = std::min(count, std::ssize(all));
@@ -27,7 +27,7 @@ std::vector<Evaluated> spread_of(const std::vector<const Evaluated*>& all, std::
   return spread;
 }
 
-// What would do for a plan that this many ranks could hold if all of it were divided.
+// A remedy for a plan that this many ranks could hold if all of it were divided.
 std::string remedy_of(std::int64_t ranks) {
   if (ranks <= kMaxRanks) return "divided over " + std::to_string(ranks) + " ranks it might";
   return "not even " + std::to_string(kMaxRanks) + " ranks, the most there can be, hold it";
@@ -39,7 +39,7 @@ bool is_better(const Evaluated& a, const Evaluated& b) {
   if (a.simulated.has_value() != b.simulated.has_value()) return a.simulated.has_value();
   if (a.time() != b.time()) return a.time() < b.time();
   if (a.memory_bytes != b.memory_bytes) return a.memory_bytes < b.memory_bytes;
-  return a.named && !b.named;  // what has a name is said more shortly
+  return a.named && !b.named;  // a name is a shorter description
 }
 
 Pool::Pool(const Program& program, const Mesh& mesh, const Machine& machine,
@@ -47,7 +47,7 @@ Pool::Pool(const Program& program, const Mesh& mesh, const Machine& machine,
     : program_(program),
       mesh_(mesh),
       options_(options),
-      // Small plans take milliseconds: one that was begun is an answer.
+      // Small plans take milliseconds: a plan that was begun is finished.
       time_(mesh.ranks() <= kMostSimulatedRanks ? TimeLimit() : limit),
       evaluator_(program, mesh, machine, options.make_launches, time_),
       simulates_(mesh.ranks() <= kMostSimulatedRanks),
@@ -166,7 +166,7 @@ void Pool::prove_fastest() {
     if (fastest->proved) break;
     if (unproved_->form != fastest->form) {
       Checked<Evaluation> again = evaluator_.evaluate(fastest->form);
-      if (!again.ok()) {  // the time is over
+      if (!again.ok()) {  // the time limit is over
         (void)note(*fastest, again.error());
         break;
       }
@@ -201,7 +201,7 @@ Checked<SearchResult> Pool::conclude(SearchResult result) {
   result.feasible = static_cast<std::int64_t>(evaluated_.size());
   for (const auto& [reason, count] : refused_) result.refused.push_back({reason, count});
   std::ranges::stable_sort(evaluated_, is_better);
-  // The answer; a faster one whose proof was given up stands behind it.
+  // The answer comes first; a faster schedule whose proof was given up stands behind it.
   const auto proved = std::ranges::find(evaluated_, true, &Evaluated::proved);
   if (proved != evaluated_.end()) std::rotate(evaluated_.begin(), proved, proved + 1);
   result.given_up = given_up_;
@@ -209,7 +209,7 @@ Checked<SearchResult> Pool::conclude(SearchResult result) {
                            (evaluated_.empty() || !evaluated_.front().proved);
   if (evaluated_.empty() || none_proved) return refuse_all(result);
   std::int64_t least = INT64_MAX;
-  std::vector<const Evaluated*> behind;  // the top
+  std::vector<const Evaluated*> behind;  // behind the top
   result.baselines = excluded_;
   for (const Evaluated& one : evaluated_) {
     if (one.named) result.baselines.push_back(one);
@@ -262,7 +262,7 @@ Diag Pool::refuse_all(const SearchResult& result) const {
   Diag refusal = make_diag(
       DiagCode::S704, {{"program", program_.name}, {"mesh", mesh_.name}, {"reasons", reasons}});
   if (options_.constraints.empty()) return refusal;
-  // Named schedules that do not apply might have kept to them.
+  // Named schedules that do not apply might have satisfied the constraints.
   for (const Applicability& schedule : find_applicable(options_.family, program_, mesh_)) {
     if (schedule.script.ok()) continue;
     refusal = with_note(std::move(refusal), render_message(schedule.script.error()));

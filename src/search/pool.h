@@ -12,36 +12,37 @@
 
 namespace harpe {
 
-// What a search has evaluated so far, each schedule once.
+// The schedules that a search has evaluated, each once.
 class Pool {
  public:
-  // Ranks beyond which not every plan is made that is added: outlines say the time first.
+  // With more ranks than this, outlines give the times, and only some plans are made.
   static constexpr std::int64_t kMostSimulatedRanks = 64;
 
   Pool(const Program& program, const Mesh& mesh, const Machine& machine,
        const SearchOptions& options, const TimeLimit& limit);
 
-  // What homes_of says of all schedules that may be chosen from here on.
+  // Sets the homes_of text that every schedule must have from here on to be eligible.
   void set_contract(std::string homes) { homes_ = std::move(homes); }
 
-  // Evaluates a form unless it was seen; true where it was new. Without an outline it must be
-  // simulated, or is passed over: on many ranks, see make_plan.
+  // Evaluates a form unless it was seen before; true if it is new. A form without an outline must
+  // be simulated; on many ranks it is skipped, see make_plan.
   bool add(const NormalForm& form, std::string label, bool named, Picoseconds bound,
            const std::optional<Outline>& outline);
-  // On many ranks. Makes the plan of a schedule, simulates it and, where it is faster than all that
-  // was proved, proves it; it may turn out not to be one, or not to fit. Returns its tasks, 0 where
-  // there is none.
+  // On many ranks: makes the plan of a schedule, simulates it and, if it is faster than all proved
+  // ones, proves it. That may refuse it, or show that it does not fit. Returns the number of its
+  // tasks, or 0 without a plan.
   std::int64_t make_plan(Evaluated one);
-  // Proves the fastest of them, where that was put off: once something is proved, and no time limit
-  // may end the search before, others wait until all are made, and most need no proof.
+  // Proves the fastest schedule whose proof was postponed. Once something is proved, and no time
+  // limit may end the search early, proofs wait until all plans are made, and most are never
+  // needed.
   void prove_fastest();
-  // The same of a schedule without an outline, unless it was seen.
+  // The same for a schedule without an outline, unless it was seen before.
   std::int64_t make_named(const NormalForm& form, std::string label);
-  // A candidate that needs too much memory to be looked at further.
+  // Records a candidate that needs too much memory for further evaluation.
   void miss(Evaluated one);
-  // So many candidates that are not looked at further, for one reason.
+  // Records `count` candidates that are refused for one reason.
   void refuse(const Diag& reason, std::int64_t count) { refused_[render_message(reason)] += count; }
-  // A time that some schedule is known to reach.
+  // Records a time that some schedule is known to reach.
   void reach(Picoseconds time) { best_ = std::min(best_, time); }
 
   [[nodiscard]] bool simulates() const { return simulates_; }
@@ -51,19 +52,20 @@ class Pool {
   [[nodiscard]] const std::vector<Evaluated>& evaluated() const { return evaluated_; }
   [[nodiscard]] std::optional<std::int64_t> nearest_bytes() const;
 
-  // Fills in everything but the counts of the walk. Errors: S701, S702, S704.
+  // Fills in everything except the counts of the walk. Errors: S701, S702, S704.
   [[nodiscard]] Checked<SearchResult> conclude(SearchResult result);
 
  private:
-  // Why a schedule is shown and never chosen; "": it may be. Counts it where a constraint is why.
+  // Why a schedule is listed but never chosen; "" if it is eligible. Counts violated constraints.
   [[nodiscard]] std::string find_exclusion(const NormalForm& form);
-  // None where it is refused or given up.
+  // None where the schedule is refused or given up.
   std::optional<Plan> simulate(Evaluated& one);
-  // Whether it is proved in `prove_fastest`. Times of named schedules bound others: proved at once.
+  // True if `prove_fastest` proves it. Named schedules bound the others, so they are proved at
+  // once.
   [[nodiscard]] bool puts_off(const Evaluated& one) const;
-  // False where it is refused.
+  // False if the proof refuses it.
   bool prove(Evaluated& one, const Plan& plan);
-  // True where it says that the time was over.
+  // True if the refusal means that the time was over.
   bool note(const Evaluated& one, const Diag& refusal);
   void keep(Evaluated one);
   [[nodiscard]] Diag refuse_all(const SearchResult& result) const;
@@ -75,13 +77,13 @@ class Pool {
   SimulationEvaluator evaluator_;
   bool simulates_;
   std::int64_t limit_;
-  std::string homes_;  // of the contract; "": any
+  std::string homes_;  // of the contract; "": any homes
   std::vector<Evaluated> evaluated_;
   struct Unproved {
     NormalForm form;
     Plan plan;
   };
-  std::optional<Unproved> unproved_;  // the fastest whose proof is put off
+  std::optional<Unproved> unproved_;  // the fastest schedule whose proof is postponed
   std::vector<Evaluated> excluded_;
   std::vector<Evaluated> too_large_;
   std::set<std::string> seen_;

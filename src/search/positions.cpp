@@ -8,11 +8,11 @@ namespace {
 
 constexpr std::int64_t kMostRuns = 64;
 constexpr std::size_t kMostStretches = 16;
-// An area at a corner of the mask that holds no pair: half a position by half of one, on both
-// sides.
+// The area at a corner of the mask that contains no pair: half a position by half a position, on
+// both sides.
 constexpr double kCorner = 0.26;
 
-// Area of k <= q + shift over queries x keys.
+// The area of k <= q + shift over queries x keys.
 double area_below(double shift, const Stretch& queries, const Stretch& keys) {
   const double height = keys.end - keys.begin;
   const auto integral = [&](double x) {
@@ -27,7 +27,7 @@ double area_below(double shift, const Stretch& queries, const Stretch& keys) {
 Positions::Positions(const Problem& problem, const Candidate& candidate,
                      const std::vector<CandidateLoop>& loops, int axis)
     : size_(static_cast<double>(problem.axes[static_cast<std::size_t>(axis)].size)) {
-  for (int pass = 0; pass < 2; ++pass) {  // home digits first, as the form writer has them
+  for (int pass = 0; pass < 2; ++pass) {  // home digits first, as in the form writer
     for (int part = 0; part < candidate.parts; ++part) {
       bool home = false;
       for (int g = 0; g < static_cast<int>(problem.groups.size()); ++g) {
@@ -85,7 +85,7 @@ void Positions::collect(const PartCoordinates& rank, const LoopTimes* time, std:
   const std::int64_t at = fixed ? value_of(digits_[digit], rank, time) : -1;
   const std::int64_t extent = digits_.empty() || !fixed ? 1 : digits_[digit].extent;
   if (at < 0) runs *= extent;
-  if (!fixed || runs > kMostRuns) {  // many evenly spread runs are as good as all between them
+  if (!fixed || runs > kMostRuns) {  // many evenly spread runs count like the whole range
     add_run({value * inner, (value + 1) * inner}, out);
     return;
   }
@@ -94,14 +94,14 @@ void Positions::collect(const PartCoordinates& rank, const LoopTimes* time, std:
   }
 }
 
-// A zigzag's two halves lie mirrored; digits behind the homes lie inside each.
+// A zigzag's two halves are mirrored; digits behind the home digits lie inside each half.
 void Positions::add_run(Run run, std::vector<Run>& out) const {
   if (!zigzag_) {
     out.push_back(run);
     return;
   }
   const std::int64_t inner = blocks_ / 2 / homes_;
-  const std::int64_t last = (run.end - 1) / inner;  // the same home, or whole homes
+  const std::int64_t last = (run.end - 1) / inner;  // of the same home, or of whole homes
   out.push_back(run);
   const std::int64_t mirrored = (2 * homes_ - 1 - last) * inner;
   out.push_back(
@@ -113,7 +113,7 @@ double seen_pairs(const Visibility& visible, const std::vector<Stretch>& queries
   double seen = 0;
   double all = 0;
   const auto prefix = static_cast<double>(visible.prefix);
-  // Many equal stretches lie evenly spread: some of them stand for all.
+  // Many equal stretches are evenly spread, so some of them represent all.
   const std::size_t query_step = (queries.size() + kMostStretches - 1) / kMostStretches;
   const std::size_t key_step = (keys.size() + kMostStretches - 1) / kMostStretches;
   for (std::size_t i = query_step / 2; i < queries.size(); i += query_step) {

@@ -18,13 +18,13 @@ struct Stretch {
   double end = 0;
 };
 
-// Which positions of a masked axis a rank works on at a step.
+// The positions of a masked axis that a rank works on in a step.
 class Positions {
  public:
   Positions(const Problem& problem, const Candidate& candidate,
             const std::vector<CandidateLoop>& loops, int axis);
 
-  // Ascending, neighbours joined; `out` is overwritten. Without a time: over all steps.
+  // Ascending, adjacent ones joined; `out` is overwritten. Without a time: over all steps.
   void stretches(const PartCoordinates& rank, const LoopTimes* time,
                  std::vector<Stretch>& out) const;
 
@@ -40,7 +40,7 @@ class Positions {
     std::int64_t begin;
     std::int64_t end;
   };
-  // The digits' value at the step, or none where all their values belong to it.
+  // The digit's value in the step; none where all its values belong to the step.
   [[nodiscard]] std::int64_t value_of(const Digit& digit, const PartCoordinates& rank,
                                       const LoopTimes* time) const;
   void collect(const PartCoordinates& rank, const LoopTimes* time, std::size_t digit,
@@ -54,7 +54,7 @@ class Positions {
   bool zigzag_ = false;
 };
 
-// Share of the mask's pairs that are seen when queries and keys are these stretches of their axes.
+// The share of pairs that the mask shows for these stretches of queries and keys.
 [[nodiscard]] double seen_pairs(const Visibility& visible, const std::vector<Stretch>& queries,
                                 const std::vector<Stretch>& keys);
 

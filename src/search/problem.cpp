@@ -32,7 +32,7 @@ double bytes_of(const Program& program, const Buffer& buffer, DType dtype) {
   return bytes;
 }
 
-// Which mesh axes, of the mesh as given, each axis of a buffer is divided along.
+// Reads along which axes of the given mesh each axis of a buffer is divided.
 struct HomeReader {
   const Mesh& mesh;
   const NormalForm& form;
@@ -69,7 +69,7 @@ struct HomeReader {
   }
 };
 
-// By the statement's own shape: what its operands and results share (leaf_contract.h).
+// The axis's role, from the statement's operands and results that have it (leaf_contract.h).
 AxisRole role_of(const Problem& problem, const Stmt& stmt, const std::string& axis, int index) {
   if (problem.mask && problem.mask->queries == index) return AxisRole::Rows;
   if (problem.mask && problem.mask->keys == index) return AxisRole::Columns;
@@ -80,7 +80,7 @@ AxisRole role_of(const Problem& problem, const Stmt& stmt, const std::string& ax
   const bool in_second = stmt.operands.size() > 1 && has(axes_of(stmt.operands[1].buffer), axis);
   const bool in_result = has(axes_of(stmt.targets[0].buffer), axis);
   if (find_leaf_contract(stmt.leaf) != nullptr && find_leaf_contract(stmt.leaf)->has_scores()) {
-    // Queries are what the first operand has and keys what the second has; heads are neither.
+    // Query axes are in the first operand only, key axes in the second only; head axes are neither.
     const Names dims = axes_of(stmt.operands[0].buffer);
     if (in_first && !in_second) {
       return dims.size() > 1 && dims[1] == axis ? AxisRole::Rows : AxisRole::Batch;
@@ -123,7 +123,7 @@ class ProblemMaker {
   }
 
  private:
-  // The one with the most work.
+  // Chooses the nest with the most work.
   Checked<const Nest*> choose_nest() const {
     if (std::ranges::any_of(program_.decls,
                             [](const Decl& decl) { return std::holds_alternative<Route>(decl); })) {
@@ -193,7 +193,7 @@ class ProblemMaker {
   [[nodiscard]] Names home_of(const std::string& buffer) const {
     if (const Place* const place = find_fixed(buffer)) {
       Names axes(reader_.mesh.axes.size());
-      for (const Placement& at : place->at) {  // `digit` names the axis itself here
+      for (const Placement& at : place->at) {  // here `digit` names the axis itself
         axes[static_cast<std::size_t>(find_axis(reader_.mesh, at.axes.front()))] = at.digit;
       }
       return axes;

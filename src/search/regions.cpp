@@ -6,7 +6,7 @@
 namespace harpe {
 namespace {
 
-// Loops open at a depth, over digits of the group that no home of its own places there.
+// The share left by open loops over digits of the group that are not its own home there.
 double other_loops(const Problem& problem, const Candidate& candidate,
                    const std::vector<CandidateLoop>& loops, int group, int depth) {
   double share = 1;
@@ -27,9 +27,9 @@ bool is_open(const std::vector<CandidateLoop>& loops, int part, int axis, int de
   return false;
 }
 
-// Of a group, what ranks equal in the first `outside` parts must get from others: what they work
-// on, or results that they own, less what they have of it. Results that several add to come from
-// others altogether.
+// The share of a group that ranks equal in the first `outside` parts must receive from others: the
+// operands that they use, or the results that they own, minus what they already have. Results with
+// several contributors come entirely from others.
 double missing_share(const Problem& problem, const Candidate& candidate, int group, int outside) {
   double wanted = 1;
   double both = 1;
@@ -48,7 +48,7 @@ double missing_share(const Problem& problem, const Candidate& candidate, int gro
   return added ? wanted : wanted - both;
 }
 
-// The fastest rate at which anything crosses from beyond a block of that many processors.
+// The fastest rate at which anything crosses from outside a block of this many processors.
 double fastest_beyond(const Machine& machine, double ranks) {
   double inner = 1;
   double fastest = 0;
@@ -113,7 +113,7 @@ double drain_share(const Problem& problem, const Candidate& candidate,
     const auto own = std::ranges::find(chain, part, &CandidateMove::part);
     const bool left =
         own != chain.end() && own - chain.begin() < static_cast<std::ptrdiff_t>(index);
-    if (left) {  // already where its home is along this part; a sum for all is spread until the end
+    if (left) {  // already at its home along this part; a sum for all is spread until the end
       const bool added = par >= 0 && !is_indexed(group, par);
       if (home >= 0 || added) share /= size;
       continue;
@@ -153,7 +153,8 @@ std::uint32_t loops_that_choose(const Problem& problem, const Candidate& candida
 }
 
 double arrival_bound(const Problem& problem, const Machine& machine, const Candidate& candidate) {
-  // What a window hides is not sent; under a causal mask some rank still needs everything.
+  // A window hides some data, which is not sent; under a causal mask some rank still needs
+  // everything.
   if (problem.mask && problem.mask->visible.low > -Visibility::kUnbounded / 2) return 0;
   double bound = 0;
   double ranks = 1;

@@ -23,36 +23,36 @@
 namespace harpe {
 namespace {
 
-// How much is simulated: plans of about this many tasks in all, within these numbers of plans. A
-// number, not a time, so that equal searches give equal answers on any machine.
+// How much is simulated: plans of about this many tasks in total, within these numbers of plans. A
+// count, not a time, so that equal searches give equal answers on any machine.
 constexpr std::int64_t kSimulatedTasks = 24'000;
 constexpr std::int64_t kFewestSimulated = 12;
 constexpr std::int64_t kMostSimulated = 128;
-// On many ranks: plans of so many tasks in all, by their count beforehand, and so many plans.
+// On many ranks: the estimated tasks of all plans that are made, and the number of plans.
 constexpr std::int64_t kLargePlansTasks = 300'000;
 constexpr std::int64_t kMostLargePlans = 8;
 constexpr std::int64_t kNamedPlansTasks = 300'000;
-// Estimates that are kept for simulation, and of one skeleton.
+// Estimates kept for simulation in total, and per skeleton.
 constexpr std::size_t kKept = 1024;
 constexpr std::size_t kKeptOfOne = 16;
-// Outlines are near to simulations (docs/search.md): a skeleton whose usual variant is slower by
-// more than the first, and a candidate slower by more than the second, in percent, are left.
+// Outlines are close to simulations (docs/search.md). A skeleton is dropped if its default variant
+// is slower by more than the first percentage, a candidate if it is slower by more than the second.
 constexpr std::int64_t kSkeletonMargin = 35;
 constexpr std::int64_t kCandidateMargin = 30;
-// A bound this near to the best, in parts of a thousand, is as good as reached.
+// Within this many thousandths a bound counts as reached.
 constexpr std::int64_t kGap = 1;
-// Variants up to this number are all looked at; of more, those one change away from the best.
+// Up to this many variants are all evaluated; of more, those one change away from the best.
 constexpr std::int64_t kAllVariants = 96;
-// Refined further: this many of the best.
+// This many of the best are refined.
 constexpr std::size_t kRefined = 4;
-// Of so many of the best other fences are looked at.
+// For this many of the best, other fences are tried.
 constexpr std::size_t kOrdered = 4;
 
 struct Kept {
   Candidate candidate;
   Outline outline;
   Picoseconds bound;
-  std::int64_t order = 0;  // of enumeration: breaks ties
+  std::int64_t order = 0;  // of enumeration; breaks ties
 };
 
 bool is_as_good(Picoseconds time, Picoseconds other) {
@@ -119,14 +119,14 @@ class Searcher {
     return over_;
   }
 
-  // One schedule is an answer.
+  // One evaluated schedule is enough for an answer.
   [[nodiscard]] bool may_end() { return is_over() && !pool_.evaluated().empty(); }
 
   void show(std::string_view stage, std::int64_t done, std::int64_t of) const {
     if (options_.progress) options_.progress(stage, done, of);
   }
 
-  // The homes that a choice must have: the operator's own, but for what the caller fixes.
+  // The homes that a chosen schedule must have: the operator's, except those that the caller fixes.
   void read_contract(const Checked<Problem>& problem) {
     if (options_.contract != Contract::Standard) return;
     pool_.set_contract(homes_of(program_, mesh_, *standard_));
@@ -137,7 +137,7 @@ class Searcher {
     pool_.set_contract(homes_of(program_, mesh_, form_of(*problem, machine_, skeletons.front())));
   }
 
-  // With transports that the machine has, where it lowers with them.
+  // Replaces transports that the machine lacks, if the form lowers with the replacements.
   [[nodiscard]] NormalForm fit(const NormalForm& form) const {
     FittedForm fitted = fit_transports(form, mesh_, machine_);
     const bool lowers =
@@ -160,7 +160,7 @@ class Searcher {
     }
   }
 
-  // On many ranks those whose plans are small, the smallest first.
+  // On many ranks: the named schedules with small plans, the smallest first.
   void add_large_baselines() {
     std::vector<std::pair<double, std::pair<std::string, NormalForm>>> named;
     for (const Applicability& schedule : find_applicable(options_.family, program_, mesh_)) {
@@ -194,8 +194,8 @@ class Searcher {
     }
   }
 
-  // The few skeletons of few parts first: a search that ends early has looked at those, and their
-  // best bounds the others.
+  // Skeletons of few parts come first: there are few of them, and a search that ends early has
+  // covered them. Their best times prune the others.
   void walk_space(const Problem& problem) {
     const int axes = divided_axes(mesh_);
     for (int cuts = 0; cuts <= cuts_for(mesh_, options_); ++cuts) {
@@ -211,8 +211,8 @@ class Searcher {
     }
   }
 
-  // Skeletons in the order of their bounds; those that cannot be better than what is known already
-  // are left, and all behind them.
+  // Visits skeletons in the order of their bounds. Those that cannot beat the best known time are
+  // pruned.
   void walk(const Problem& problem, const std::vector<Candidate>& skeletons) {
     std::vector<std::pair<Picoseconds, std::size_t>> order;
     order.reserve(skeletons.size());
@@ -237,12 +237,12 @@ class Searcher {
         result_.pruned += variants;
         continue;
       }
-      if (is_over() && result_.estimated > 0) continue;  // one is an answer
+      if (is_over() && result_.estimated > 0) continue;  // one estimate is an answer
       estimate(problem, skeletons[index], bound, variants);
     }
   }
 
-  // Looks at the variants of one skeleton and keeps the best few.
+  // Evaluates the variants of one skeleton and keeps the best few.
   void estimate(const Problem& problem, const Candidate& skeleton, Picoseconds bound,
                 std::int64_t variants) {
     found_.clear();
@@ -326,9 +326,9 @@ class Searcher {
     if (!options_.exhaustive) shrink();
     const std::int64_t most = simulations();
     std::int64_t done = 0;
-    const Kept* last = nullptr;  // that was simulated
+    const Kept* last = nullptr;  // the last simulated one
     Picoseconds last_time;
-    bool is_settled = false;  // two of its outline take the same: so will the others
+    bool is_settled = false;  // two with this outline took the same time, so the others will too
     for (const Kept& one : kept_) {
       if (done >= most || (pool_.simulates() && may_end())) break;
       const bool slow =
@@ -350,7 +350,7 @@ class Searcher {
     }
   }
 
-  // From all over the outlines, up to the slowest that was kept.
+  // Simulates candidates spread over all kept outlines, up to the slowest one.
   void simulate_spread(const Problem& problem) {
     std::ranges::sort(kept_, comes_first);
     const std::int64_t most = std::min(options_.spread, std::ssize(kept_));
@@ -369,7 +369,7 @@ class Searcher {
     return is_new;
   }
 
-  // Other depths and transports of the best: what does not change the schedule's shape.
+  // Tries other depths and transports for the best: changes that keep the schedule's shape.
   void refine(const Problem& problem) {
     if (options_.exhaustive) return;
     std::vector<std::size_t> best;
@@ -393,7 +393,7 @@ class Searcher {
     }
   }
 
-  // On many ranks the best by their outlines: an answer is a plan that can be made.
+  // On many ranks: makes plans of the best by outline, because an answer must have a plan.
   void make_large_plans() {
     if (pool_.simulates()) return;
     std::vector<Evaluated> best = pool_.evaluated();
@@ -418,7 +418,7 @@ class Searcher {
     }
   }
 
-  // Other fences of the best: when signals are raised changes no schedule's shape.
+  // Tries other fences for the best: the time of signals does not change a schedule's shape.
   void order_words() {
     if (!pool_.simulates()) return;
     std::vector<Evaluated> best = pool_.evaluated();
@@ -433,8 +433,8 @@ class Searcher {
     }
   }
 
-  // Without a space of its own, a program's is what one change after the other makes of its best
-  // named schedule.
+  // A program without a factored space is explored by mutating its best named schedule, one change
+  // at a time.
   void climb() {
     const std::int64_t most = simulations();
     for (bool better = true; better;) {
@@ -445,7 +445,7 @@ class Searcher {
     }
   }
 
-  // And for the spread, of the others.
+  // For the spread, mutates the other schedules too.
   void vary_spread() {
     varied_ = 0;
     for (std::size_t i = 0; i < pool_.evaluated().size(); ++i) {
@@ -454,7 +454,7 @@ class Searcher {
     }
   }
 
-  // False where `most` were made, or the search is over.
+  // False if `most` variants were made, or the search is over.
   bool vary(const Evaluated& one, std::int64_t most) {
     for (const FormVariant& variant : variants_of(one.form)) {
       if (varied_ >= most || is_over()) return false;
@@ -478,13 +478,13 @@ class Searcher {
   TimeLimit limit_;
   Pool pool_;
   SearchResult result_;
-  std::optional<NormalForm> standard_;  // whose homes are the operator's own
+  std::optional<NormalForm> standard_;  // its homes are the operator's own
   std::vector<Kept> kept_;
-  std::vector<Kept> found_;                      // of the skeleton being looked at
-  Picoseconds bound_;                            // of it
+  std::vector<Kept> found_;                      // of the current skeleton
+  Picoseconds bound_;                            // the bound of the current skeleton
   Picoseconds least_ = Picoseconds::longest();   // the best estimate
-  std::map<std::size_t, Candidate> candidates_;  // of the pool's entries
-  std::int64_t varied_ = 0;                      // of forms without a space
+  std::map<std::size_t, Candidate> candidates_;  // by index into the pool's entries
+  std::int64_t varied_ = 0;                      // variants of forms without a space
   bool over_ = false;
 };
 

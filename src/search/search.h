@@ -21,24 +21,24 @@
 
 namespace harpe {
 
-// Where inputs and outputs live: part of the contract with the caller (commir.md Q1, D13).
+// Where inputs and outputs live, as agreed with the caller (commir.md Q1, D13).
 enum class Contract : std::uint8_t {
-  Standard,  // the operator's own homes (docs/schedules.md); layouts as they suit
-  Free,      // every placement is searched; the best per placement is kept
+  Standard,  // the operator's own homes (docs/schedules.md), any layout
+  Free,      // every placement is searched; the best one per placement is kept
 };
 
-// What a schedule may do to sums, the weakest class allowed last (commir.md 9). A plan fixes its
-// fold order, so all are the same from run to run.
+// What a schedule may do to sums, from strict to permissive (commir.md 9). A plan fixes its fold
+// order, so all classes give the same bits from run to run.
 enum class NumericsClass : std::uint8_t {
-  Exact,         // every sum is folded as the program says: no rank has a part of one
-  Reassociated,  // in any tree, partial states whole
-  Rounded,       // partial sums may travel in the output's type
+  Exact,         // every sum is folded in the program's order, with no partial sums
+  Reassociated,  // in any tree, with partial states in full precision
+  Rounded,       // partial sums may be sent in the output's type
 };
-// Of a schedule.
+// The class of a schedule.
 [[nodiscard]] NumericsClass numerics_of(const Program& program, const NormalForm& form);
 [[nodiscard]] std::string_view print(NumericsClass numerics);  // "exact", …
 
-// A schedule to begin with, as from a plan cache.
+// A schedule to begin with, for example from a plan cache.
 struct Seed {
   std::string label;
   NormalForm form;
@@ -54,35 +54,35 @@ struct SearchOptions {
   std::int64_t top = 8;
   std::optional<std::chrono::milliseconds> budget;
   std::vector<Seed> seeds;
-  // Parts that the mesh is cut into beyond its axes, at most; none: 1 on up to two axes, else 0.
+  // The most additional parts that mesh axes are cut into; none: 1 on up to two axes, else 0.
   std::optional<int> cuts;
   bool exhaustive = false;  // simulate every candidate
-  // So many more of all that are looked at are simulated, slow ones too, and as many are answered.
+  // Simulates this many more schedules, slow ones too, and returns as many in SearchResult::spread.
   std::int64_t spread = 0;
   std::function<void(std::string_view stage, std::int64_t done, std::int64_t of)> progress;
-  std::function<bool()> interrupted;  // asked often; true ends the search with what it has
-  // What the ranks launch for a plan; none: each task by itself.
+  std::function<bool()> interrupted;  // polled often; true ends the search with what it has
+  // Makes a plan's launch plan; none: every task is launched by itself.
   std::function<launch::LaunchPlan(const Plan& plan)> make_launches;
-  // Proves a plan, or gives that up once the time is over (I505). On many ranks only proved plans
-  // are answers: the first is proved, and the fastest of the others. None: nothing is proved.
+  // Proves a plan, or gives up once the time limit is over (I505). On many ranks only proved plans
+  // are answers: the first one is proved, and the fastest of the others. None: nothing is proved.
   std::function<Checked<Ok>(const Plan& plan, const TimeLimit& limit)> prove;
 };
 
-// A candidate as evaluated.
+// An evaluated candidate.
 struct Evaluated {
   NormalForm form;
-  std::string label;     // "ring", a named schedule's; or a description of its parts
-  bool named = false;    // one of the hand-written baselines
-  std::string excluded;  // why it is shown but never chosen: its homes, its sums; or ""
-  Picoseconds bound;     // lower bound; 0: of a form that is no candidate of the space
-  Picoseconds estimate;  // of the outline
+  std::string label;     // "ring" for a named schedule; else a description of its parts
+  bool named = false;    // a hand-written baseline
+  std::string excluded;  // why it is listed but never chosen: its homes, its sums; or ""
+  Picoseconds bound;     // lower bound; 0 for a form outside the space of candidates
+  Picoseconds estimate;  // from the outline
   std::optional<Picoseconds> simulated;
   std::int64_t memory_bytes = 0;
   bool proved = false;  // by SearchOptions::prove
   [[nodiscard]] Picoseconds time() const { return simulated.value_or(estimate); }
 };
 
-// What was under way when the time was over.
+// The work that was unfinished when the time limit was over.
 struct GivenUp {
   std::string label;
   std::string work;  // I505's text
@@ -95,9 +95,9 @@ struct Refused {
 };
 
 struct SearchResult {
-  std::int64_t candidates = 0;  // in the space, as enumerated, before anything was dropped
+  std::int64_t candidates = 0;  // enumerated in the space, before any were dropped
   std::int64_t unique = 0;      // after canonical hashing
-  std::int64_t duplicates = 0;  // came up again as another candidate, and was not evaluated twice
+  std::int64_t duplicates = 0;  // found again as another candidate, evaluated once
   std::int64_t feasible = 0;    // within memory
   std::int64_t pruned = 0;      // by lower bound
   std::int64_t estimated = 0;
@@ -105,26 +105,26 @@ struct SearchResult {
   std::vector<Evaluated> top;        // best first
   std::vector<Evaluated> front;      // time-memory Pareto front, fastest first
   std::vector<Evaluated> baselines;  // named schedules, best first
-  std::vector<Evaluated> spread;     // of those behind the top, evenly by their places, best first
+  std::vector<Evaluated> spread;     // those behind the top, evenly spaced by rank, best first
   std::vector<Refused> refused;
-  std::optional<Evaluated> nearest;    // where nothing fits: what misses by least
-  bool complete = true;                // false: budget or interrupt ended it
-  std::optional<GivenUp> given_up;     // by that
-  std::int64_t plans_left = 0;         // on many ranks: that would have been made but for that
-  std::vector<std::string> too_large;  // named schedules whose plans are not made on so many ranks
+  std::optional<Evaluated> nearest;    // if nothing fits: the one that misses by least
+  bool complete = true;                // false: the budget or an interrupt ended it
+  std::optional<GivenUp> given_up;     // by that end
+  std::int64_t plans_left = 0;         // on many ranks: plans not made because of that end
+  std::vector<std::string> too_large;  // named schedules whose plans are too large on so many ranks
   double seconds = 0;
 };
 
-// The best schedules of a program on a mesh of a machine's processors. Deterministic.
+// The best schedules of a program on a mesh of the machine's processors. Deterministic.
 // Errors: M117; S701 nothing fits the memory, with the nearest miss; S702 the budget ended before
 // any candidate was evaluated or, on many ranks, before any plan was proved.
 [[nodiscard]] Checked<SearchResult> search(const Program& program, const Mesh& mesh,
                                            const Machine& machine, const SearchOptions& options);
 
-// The name of schedules that no one gave a name.
+// The name of schedules without a given name.
 constexpr std::string_view kSearched = "searched";
 
-// Every candidate of the space, each once, for checks of all of them.
+// Every candidate of the space, each once, for exhaustive checks.
 struct CandidateForms {
   std::vector<NormalForm> forms;
   std::int64_t candidates = 0;

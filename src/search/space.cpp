@@ -69,7 +69,7 @@ class SkeletonWalk {
   [[nodiscard]] int axes() const { return static_cast<int>(problem_.axes.size()); }
   [[nodiscard]] int groups() const { return static_cast<int>(problem_.groups.size()); }
 
-  // An axis gives every rank of its parts something to do.
+  // True if the axis is long enough to give every rank of its parts some work.
   [[nodiscard]] bool has_room(const Candidate& candidate, int upto, int axis) const {
     std::int64_t digits = 1;
     for (int p = 0; p <= upto; ++p) {
@@ -95,7 +95,7 @@ class SkeletonWalk {
     at.moved_home = 0;
   }
 
-  // Under a free contract a group may live where it is worked on.
+  // Under a free contract the home of a group may be where it is used.
   template <class Next>
   void for_each_home(Candidate& candidate, int part, const Next& next) const {
     CandidatePart& at = candidate.part[static_cast<std::size_t>(part)];
@@ -106,7 +106,7 @@ class SkeletonWalk {
       if (has_axis && !group.fixed && group.home[at.mesh_axis] != at.par)
         movable |= static_cast<std::uint8_t>(1U << g);
     }
-    // All subsets of the movable groups, none first.
+    // All subsets of the movable groups, the empty one first.
     std::uint8_t chosen = 0;
     do {
       at.moved_home = chosen;
@@ -140,7 +140,7 @@ class SkeletonWalk {
         Follow::Whole;
   }
 
-  // `Each` without a loop around it is `Whole`; loops over several mesh axes have two orders.
+  // `Each` without a loop around it equals `Whole`. Loops over several mesh axes have two orders.
   void finish(Candidate candidate) {
     const auto loops = loops_of(problem_, candidate);
     if (!each_has_a_loop(candidate, loops)) return;
@@ -172,7 +172,7 @@ class SkeletonWalk {
     return true;
   }
 
-  // Does a group whose home divides `axis` at the part depend on the loop's axis?
+  // True if a group whose home divides `axis` at the part is indexed by the loop's axis.
   [[nodiscard]] bool is_shared(const Candidate& candidate, int part, int axis, int loop) const {
     for (int g = 0; g < groups(); ++g) {
       const SearchGroup& group = problem_.groups[static_cast<std::size_t>(g)];
@@ -200,7 +200,7 @@ class SkeletonWalk {
     return room >= 2 * ranks;
   }
 
-  // Does the home of some group divide the axis?
+  // True if the home of some group divides the axis.
   [[nodiscard]] bool is_home(const Candidate& candidate, int axis) const {
     for (int p = 0; p < candidate.parts; ++p) {
       if (is_home(candidate, p, axis)) return true;
@@ -227,8 +227,8 @@ class SkeletonWalk {
     return true;
   }
 
-  // An axis is split by the homes of all groups, major first. What a group's home selects is then
-  // one run of positions where it has the first of those digits, and a zigzag's where it has all.
+  // An axis is split by the homes of all groups, major first. A group's home is one contiguous
+  // range if it has the first of these digits, and a zigzag range if it has all of them.
   [[nodiscard]] bool selects_whole_parts(const Candidate& candidate, int axis) const {
     for (int g = 0; g < groups(); ++g) {
       bool has_some = false;
@@ -257,13 +257,13 @@ std::vector<Way> ways_of(const Problem& problem, const Candidate& skeleton, int 
   const CandidatePart& at = skeleton.part[static_cast<std::size_t>(part)];
   const int home = home_at(problem, skeleton, part, g);
   const bool rotates = home >= 0 && at.follow[static_cast<std::size_t>(home)] == Follow::Rotate;
-  // A relay hands on what its neighbour held, which is another block where the ranks differ in what
-  // they take of it, or add to the same (commir.md 4.4).
+  // A relay passes on the block that its neighbour held. That would be a wrong block where ranks
+  // use different parts of it or add to the same one (commir.md 4.4).
   if (!rotates || is_indexed(group, at.par)) return {Way::Bulk, Way::Direct};
   return {Way::Bulk, Way::Direct, Way::Relay};
 }
 
-// Every loop moves something: else it only cuts the leaf into pieces.
+// True if every loop moves something; otherwise it would only cut the leaf.
 bool loops_have_moves(const Problem& problem, const Candidate& candidate) {
   const auto loops = loops_of(problem, candidate);
   const auto moves = moves_of(problem, candidate, loops);
@@ -302,8 +302,8 @@ std::vector<Candidate> enumerate_skeletons(const Problem& problem, const SpaceOp
   return SkeletonWalk(problem, options).run();
 }
 
-// Ways are free of each other, but for the loops' condition: of the groups that a loop's home
-// turns, not all may move in bulk.
+// Ways are independent, except for the condition on loops: of the groups whose home a loop visits,
+// at least one must move other than in bulk.
 std::int64_t count_variants(const Problem& problem, const Candidate& skeleton) {
   std::int64_t count = 1;
   for (int part = 0; part < skeleton.parts; ++part) {

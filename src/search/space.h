@@ -10,20 +10,20 @@
 
 namespace harpe {
 
-// The space of candidates (commir.md 11.1), factored: a skeleton deals axes to parts and says how
-// home digits are visited; its variants say how each group moves. Enumeration is injective: no two
-// candidates are the same schedule (tested on their canonical texts).
+// The space of candidates (commir.md 11.1), factored: a skeleton divides axes among parts and
+// states how home digits are visited; its variants state how each group moves. Enumeration is
+// injective: no two candidates are the same schedule (tested on their canonical texts).
 
 struct SpaceOptions {
   Contract contract = Contract::Standard;
-  int cuts = 1;                           // more parts than the mesh has axes, at most
-  std::optional<AxisLayout> layout = {};  // as Constraints has it
+  int cuts = 1;                           // the most parts beyond the mesh's axes
+  std::optional<AxisLayout> layout = {};  // as in Constraints
 };
 
-// Axes of more than one rank.
+// The number of mesh axes of more than one rank.
 [[nodiscard]] int divided_axes(const Mesh& mesh);
 
-// Every skeleton, `way` left empty, in a fixed order.
+// Every skeleton, with `way` empty, in a fixed order.
 [[nodiscard]] std::vector<Candidate> enumerate_skeletons(const Problem& problem,
                                                          const SpaceOptions& options);
 
@@ -31,11 +31,11 @@ struct SpaceOptions {
 [[nodiscard]] std::int64_t count_variants(const Problem& problem, const Candidate& skeleton);
 void for_each_variant(const Problem& problem, const Candidate& skeleton,
                       const std::function<void(const Candidate&)>& visit);
-// The variants that move as is usual: relays in loops, and elsewhere library collectives (good for
-// much) or direct copies (good for little).
+// The variants with default moves: relays in loops, and elsewhere either library collectives (best
+// for large amounts of data) or direct copies (best for small ones).
 [[nodiscard]] std::array<Candidate, 2> usual_variants(const Problem& problem,
                                                       const Candidate& skeleton);
-// Those that differ in the way of one group at one part.
+// Candidates that differ in the way of one group at one part.
 [[nodiscard]] std::vector<Candidate> neighbours_of(const Problem& problem,
                                                    const Candidate& candidate);
 

@@ -86,7 +86,7 @@ class Builder {
     }
   }
 
-  // The strictest fence of the signals behind each put; a batch ends where a put waits for others.
+  // Finds the strictest fence of each put's signals, and the tasks that wait for other queues.
   void learn_fences() {
     fences_.resize(plan_.tasks.size());
     waits_.resize(plan_.tasks.size(), 0);
@@ -130,7 +130,8 @@ class Builder {
       add_put(id);
       return;
     }
-    // What the queue waits for between two puts may follow from a signal of those before.
+    // What a queue waits for between two puts may depend on a signal of the earlier puts, so their
+    // batches end here.
     if (waits_[id.index()] != 0) puts_[task.queue.index()].end_batches(writer_);
     if (costs_.launches().by(id) == DoneBy::FusedStore) {
       add_fused_store(id);
@@ -165,8 +166,8 @@ class Builder {
     }
   }
 
-  // A launch's last task is not over before the tiles are that its blocks hold from when a task's
-  // operands come.
+  // A launch ends only when its thread blocks are done with the tiles that they hold while they
+  // wait for operands of a task. Adds that tail to the launch's last task.
   void add_tail(TaskId id) {
     const Picoseconds held = costs_.held(id);
     std::vector<std::int32_t>& tails = tails_of_launch_[costs_.launches().at(id)];
@@ -183,7 +184,8 @@ class Builder {
     tails.clear();
   }
 
-  // What holds up a task holds up its tail; what its launch awaits before it begins, all of that.
+  // What a task waits for also delays its tail. What a launch awaits before it begins delays all of
+  // it.
   void hold_up(std::int32_t before, TaskId task, WaitKind kind, Picoseconds delay) {
     if (!costs_.launches().waits_inside(task)) task = costs_.launches().lead(task);
     depend(before, first_of(task), kind, delay);
@@ -192,7 +194,7 @@ class Builder {
     }
   }
 
-  // A library takes sends that wait for nothing but their packing as one group: one launch for all.
+  // The library makes one launch of sends in a row that wait only for their packing.
   [[nodiscard]] bool continues_group(TaskId id) const {
     const auto is_send = [&](TaskId task) {
       return task_at(task).kind == TaskKind::Copy && task_at(task).via == Via::Nccl;
@@ -224,8 +226,8 @@ class Builder {
     }
   }
 
-  // Beside its queue: the kernel stores tiles as it makes them, and the last ones once all are
-  // made.
+  // Runs beside its queue: the kernel stores tiles while it computes, and the last tiles after the
+  // last wave.
   void add_fused_store(TaskId id) {
     Activity store = costs_.activity_of(id);
     const std::vector<TaskId> makers = costs_.launches().makers(id);
@@ -264,8 +266,8 @@ class Builder {
     return from == to ? 0 : level_between(machine_, from.value, to.value);
   }
 
-  // All members wait until the last is there; where tiles are waited for, for one source after the
-  // other, each beginning behind itself.
+  // All members wait for the last one to arrive. With tile edges, a member waits for one source
+  // after the other, beginning with the next rank.
   void join_members(const std::vector<TaskId>& members) {
     const std::size_t count = members.size();
     if (ideal_.tile_edges) {
@@ -284,8 +286,8 @@ class Builder {
     }
   }
 
-  // What is over when a task's signals are raised. An event or a barrier behind a put waits until
-  // its queue is drained.
+  // The activity whose end raises the signal. An event behind a put waits until the put and all
+  // earlier puts of its queue have completed, as a barrier does.
   [[nodiscard]] std::int32_t raised_by(const Sync& sync) {
     if (!is_put(plan_, task_at(sync.from))) return work_of(sync.from);
     if (sync.kind == SyncKind::Event) return completed(sync.from);
@@ -305,7 +307,7 @@ class Builder {
       hold_up(before, sync.to, WaitKind::Signal, signal_delay(machine_, from, to));
       return;
     }
-    // Nothing is launched at an entry or exit but the first and after the last kernels.
+    // Entries and exits cost no event, because no kernel runs before an entry or after an exit.
     const bool hosted =
         queue_kind(sync.from) == QueueKind::Host || queue_kind(sync.to) == QueueKind::Host;
     hold_up(before, sync.to, WaitKind::Event, hosted ? Picoseconds() : machine_.processor.event);
@@ -328,7 +330,7 @@ class Builder {
     for (const TaskId id : barrier.to) hold_up(join, id, WaitKind::Barrier, delay);
   }
 
-  // Only what touches the same memory need wait.
+  // Only tasks that touch the same memory wait for each other.
   void relax_barrier(const Barrier& barrier) {
     std::map<AllocId, std::vector<TaskId>> touched_by;
     for (const TaskId id : barrier.from) {
@@ -364,8 +366,8 @@ class Builder {
   std::map<std::int32_t, std::vector<TaskId>> groups_;
   std::map<std::int32_t, CollectiveCost> group_costs_;
   std::vector<std::optional<Fence>> fences_;  // per task: of the signals behind a put
-  std::vector<char> waits_;                   // per task: for others than its queue
-  std::vector<char> begins_group_;            // per task: the same, packing apart
+  std::vector<char> waits_;                   // per task: it waits for other queues
+  std::vector<char> begins_group_;            // per task: the same, without its own packing
   std::map<TaskId, std::int32_t> tails_;      // activities
   std::map<std::size_t, std::vector<std::int32_t>> tails_of_launch_;
   PutWriter writer_ = writer();

@@ -10,9 +10,9 @@
 namespace harpe {
 namespace {
 
-constexpr double kUnlimited = 1e30;  // of a resource that the machine does not limit
+constexpr double kUnlimited = 1e30;  // the capacity of a resource that the machine does not limit
 
-constexpr Leaf kPass = Leaf::Add;  // the leaf at whose rate memory is gone through
+constexpr Leaf kPass = Leaf::Add;  // passes over memory run at the rate of this leaf
 
 enum : std::int32_t { kSmAt, kMemoryAt, kPerRank };
 enum : std::int32_t { kEgressAt, kIngressAt, kMessageAt, kProxyAt, kPerLevel };
@@ -28,7 +28,7 @@ std::int64_t inner_size(const Machine& machine, int level) {
   return size;
 }
 
-// Groups that a level joins and that have ranks.
+// Groups that a level joins and that contain ranks.
 std::int64_t groups_at_work(const Machine& machine, const ResourceMap& map, int level) {
   const std::int64_t inner = inner_size(machine, level);
   return std::min((map.ranks + inner - 1) / inner, level_at(machine, level).size);
@@ -39,13 +39,13 @@ Picoseconds duration(double units, double rate) {
   return std::max(Picoseconds(1), from_seconds(units / rate));
 }
 
-// The units spread evenly over the activity's work.
+// Spreads the units evenly over the activity's work.
 void spread_use(Activity& activity, std::int32_t resource, double units) {
   if (units <= 0 || activity.work.value == 0) return;
   add_use(activity, resource, units / activity.work.seconds());
 }
 
-// What the proxy thread is busy with for `time`.
+// Occupies the proxy thread for `time`.
 Activity proxy_activity(const ResourceMap& map, RankId rank, int level, Picoseconds time) {
   Activity activity;
   activity.work = time;
@@ -76,7 +76,7 @@ std::vector<Hop> round_ring(const Machine& machine, RankId from, RankId to, int 
 
 namespace {
 
-// A way round a ring may lead through processors that have no rank.
+// The way round a ring may lead through processors that have no rank.
 std::int64_t processors_in_use(const Machine& machine, std::int64_t ranks) {
   std::int64_t processors = 1;
   std::int64_t used = ranks;
@@ -181,8 +181,8 @@ Picoseconds signal_delay(const Machine& machine, RankId from, RankId to) {
 }
 
 Picoseconds barrier_delay(const Machine& machine, const std::vector<RankId>& ranks) {
-  // Ranks that meet at an outer level go through it; which two of them hardly matters but on a
-  // ring, where the farthest are half of it apart.
+  // The first rank stands for all: between two ranks that meet at an outer level the delay hardly
+  // depends on which they are, except on a ring, where the farthest are half of it apart.
   Picoseconds delay;
   for (const RankId rank : ranks) {
     if (rank == ranks.front()) continue;
@@ -256,12 +256,12 @@ Activity compute_activity(const Machine& machine, const ResourceMap& map, RankId
   const Picoseconds computing =
       leaf_bound(machine, cost.leaf, cost.dtype, cost.shape.flops, 0, cost.by);
   const Picoseconds moving = duration(cost.shape.bytes, machine.processor.memory_bandwidth);
-  // Fewer SMs compute slower; the memory they keep busy all the same.
+  // Fewer SMs compute more slowly, but they saturate memory all the same.
   if (sms < all && computing >= moving) {
     activity.work = activity.work.scaled(static_cast<double>(all), static_cast<double>(sms));
   }
   add_use(activity, find_resource(map, ResourceKind::Sm, rank), static_cast<double>(sms));
-  // What a leaf reads from a cache may exceed the memory's bandwidth.
+  // A leaf that reads from a cache may exceed the bandwidth of memory.
   const double reached = machine.processor.memory_bandwidth * activity.work.seconds();
   spread_use(activity, find_resource(map, ResourceKind::Memory, rank),
              std::min(cost.shape.bytes, reached));

@@ -19,7 +19,7 @@ class Walker {
     const auto last = std::ranges::max_element(run_.spans, {}, &Span::end);
     if (last == run_.spans.end()) return {};
     auto at = static_cast<std::int32_t>(last - run_.spans.begin());
-    TaskId waiting;  // whose waiting a Join's is
+    TaskId waiting;  // the task that a Join waits for
     while (at >= 0) {
       const Span& span = run_.spans[static_cast<std::size_t>(at)];
       const TaskId own = built_.of[static_cast<std::size_t>(at)].task;
@@ -46,7 +46,7 @@ class Walker {
     path_.push_back({spending, begin, end, task, std::move(what)});
   }
 
-  // From the end of what a thing waited for until it was ready.
+  // The cause of the time between the end of what an activity waited for and its readiness.
   [[nodiscard]] static Spending spending_of(WaitKind kind) {
     if (kind == WaitKind::Queue) return Spending::Compute;
     return kind == WaitKind::Barrier ? Spending::Barrier : Spending::Signal;
@@ -65,7 +65,7 @@ class Walker {
     return text + ", rank " + std::to_string(plan_.queues[task.queue.index()].rank.value);
   }
 
-  // What its pace follows: what held it back, or what it takes most of.
+  // The resource that determined its speed: the one that limited it, or the one it uses most of.
   [[nodiscard]] const Resource* pace(std::int32_t at) const {
     const Span& span = run_.spans[static_cast<std::size_t>(at)];
     const auto& resources = built_.workload.resources;
@@ -146,7 +146,7 @@ class Walker {
   std::vector<Segment> path_;
 };
 
-// Waiting of one rank's SMs, and their own copies between ranks.
+// Time in which a rank's SMs wait, or copy between ranks themselves.
 class Exposure {
  public:
   Exposure(const Plan& plan, const BuiltWorkload& built, const EngineRun& run)
@@ -191,7 +191,7 @@ class Exposure {
   const BuiltWorkload& built_;
   const EngineRun& run_;
   std::vector<Picoseconds> exposed_;  // per rank
-  std::vector<Picoseconds> free_;     // per rank: when its SMs became so
+  std::vector<Picoseconds> free_;     // per rank: when its SMs became free
 };
 
 }  // namespace

@@ -14,11 +14,12 @@ namespace harpe {
 // "rank 3 nvlink in", "rank 3 memory"
 [[nodiscard]] std::string name_of(const Machine& machine, const Resource& resource);
 
-// Back from what ends last through what made each activity ready: covers [0, total] without gaps.
+// From the activity that ends last, back through what made each one ready. Covers [0, total]
+// without gaps.
 [[nodiscard]] std::vector<Segment> critical_path(const Plan& plan, const Machine& machine,
                                                  const BuiltWorkload& built, const EngineRun& run);
 
-// Of the worst rank: its SMs wait for data, or copy between ranks themselves.
+// The time that the worst rank's SMs wait for data, or copy between ranks themselves.
 [[nodiscard]] Picoseconds exposed_communication(const Plan& plan, const BuiltWorkload& built,
                                                 const EngineRun& run);
 

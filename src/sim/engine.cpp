@@ -24,13 +24,13 @@ enum class Phase : std::uint8_t { Waiting, Starting, Running, Over };
 
 struct Progress {
   Phase phase = Phase::Waiting;
-  bool keeps = false;  // SMs, while it waits
+  bool keeps = false;  // keeps its SMs while it waits
   std::int32_t pending = 0;
   double remaining = 0;  // picoseconds at full speed
   double speed = 0;
-  Picoseconds since;      // when `remaining` and `speed` were so
-  Picoseconds end;        // if the speed stays
-  std::int32_t use = -1;  // that has held it back since
+  Picoseconds since;      // since when `remaining` and `speed` are valid
+  Picoseconds end;        // if the speed stays the same
+  std::int32_t use = -1;  // the use that has limited it since then
 };
 
 class Engine {
@@ -104,7 +104,7 @@ class Engine {
     }
   }
 
-  // An event may be stale: what it announced was moved by a change of speed.
+  // An event may be stale, because a change of speed moved the end that it announced.
   void take(std::int32_t i) {
     if (at(i).phase == Phase::Waiting) {
       open_pools_.push_back(activity(i).queue);
@@ -117,7 +117,7 @@ class Engine {
     }
   }
 
-  // Everything that happens at this moment, then what it changes in the speeds.
+  // Handles everything that happens at this moment, then the changes of speed that follow from it.
   void run_due() {
     while (!due_.empty() || !open_pools_.empty()) {
       if (due_.empty()) {
@@ -133,8 +133,7 @@ class Engine {
     }
   }
 
-  // `ready` is final: the last of what it waited for is over, but in a pool, where a server must be
-  // free too.
+  // `ready` is final: its last dependency has ended. In a pool, a server must be free too.
   void make_ready(std::int32_t i) {
     if (!is_pool(workload_, activity(i).queue)) {
       start(i);
@@ -145,8 +144,8 @@ class Engine {
     open_pools_.push_back(queue);
   }
 
-  // Whoever is ready takes a free server. Only once nothing else happens at this moment, so that
-  // the order of events within it does not count. Ready in the future: nothing to do until then.
+  // Ready activities take free servers. This runs only once nothing else happens at this moment, so
+  // that the order of simultaneous events does not matter. Activities that get ready later wait.
   void admit(std::int32_t queue) {
     open_pools_.pop_back();
     Pool& pool = pools_[static_cast<std::size_t>(queue)];
@@ -193,7 +192,7 @@ class Engine {
     shares_.add(i, Shares::Part::All);
   }
 
-  // Books what was done at the speed so far.
+  // Accounts for the work done at the current speed.
   void stop(std::int32_t i) {
     Progress& progress = at(i);
     const auto passed = static_cast<double>((now_ - progress.since).value);
@@ -272,24 +271,24 @@ class Engine {
     }
   }
 
-  // Runs activities as they get ready, in no fixed order.
+  // Runs activities as they become ready, in no fixed order.
   struct Pool {
     std::priority_queue<Event, std::vector<Event>, std::greater<>> waiting;  // by readiness
     std::int32_t busy = 0;
-    std::int32_t freed_by = -1;  // whose end let the next in
+    std::int32_t freed_by = -1;  // the activity whose end admitted the next one
   };
 
   const Workload& workload_;
   Shares shares_;
   std::vector<Pool> pools_;               // per queue
-  std::vector<std::int32_t> open_pools_;  // in which someone may begin now
+  std::vector<std::int32_t> open_pools_;  // pools in which an activity may begin now
   std::vector<Progress> progress_;
   std::vector<std::int32_t> next_in_queue_;  // per activity, or -1
-  std::vector<std::int32_t> first_after_;    // per activity: into after_
+  std::vector<std::int32_t> first_after_;    // per activity: index into after_
   std::vector<std::int32_t> after_;          // dependencies, by `before`
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
-  std::vector<std::int32_t> due_;  // begin now
-  std::vector<double> held_;       // per use: picoseconds it held its activity back
+  std::vector<std::int32_t> due_;  // activities that begin now
+  std::vector<double> held_;       // per use: picoseconds for which it limited its activity
   Picoseconds now_;
   std::int32_t over_ = 0;
   EngineRun run_;

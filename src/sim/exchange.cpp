@@ -30,18 +30,18 @@ constexpr std::array kPolicies = {
               Fence::NicOrdered},
 };
 
-constexpr std::int64_t kTileRows = 128;    // of a tile that is computed, and sent back, by itself
-constexpr std::int64_t kMostTiles = 64;    // of one GPU's rows for one expert
-constexpr std::int64_t kTilesAtATime = 8;  // of one GPU: each has so much of its SMs
+constexpr std::int64_t kTileRows = 128;    // rows that are computed and sent back as one tile
+constexpr std::int64_t kMostTiles = 64;    // tiles of one GPU's rows for one expert
+constexpr std::int64_t kTilesAtATime = 8;  // tiles that share a GPU's SMs equally
 constexpr double kElementBytes = 2;        // bf16
 
-// Where an activity of the GPU at `from` meets one `node` nodes and `gpu` GPUs further.
+// An offset between two GPUs: `node` nodes and `gpu` GPUs further.
 struct Offset {
   std::int64_t node = 0;
   std::int64_t gpu = 0;
 };
 
-// All GPUs, or the one that stands for them.
+// All GPUs, or one GPU that represents them all.
 class Exchange {
  public:
   Exchange(const Fabric& fabric, const PutPolicy& policy, Stand stand)
@@ -67,7 +67,7 @@ class Exchange {
   }
 
   [[nodiscard]] std::int64_t standing() const { return stand_ == Stand::One ? 1 : fabric_.ranks(); }
-  // The GPU so far from another, and the one from which that is as far.
+  // The GPU at this offset from `from`, and the GPU from which `to` is at this offset.
   [[nodiscard]] RankId beyond(RankId from, const Offset& offset) const {
     const std::int64_t node = (from.value / fabric_.gpus + offset.node) % fabric_.nodes;
     const std::int64_t gpu = (from.value % fabric_.gpus + offset.gpu) % fabric_.gpus;
@@ -76,12 +76,13 @@ class Exchange {
   [[nodiscard]] RankId before(RankId to, const Offset& offset) const {
     return beyond(to, {fabric_.nodes - offset.node, fabric_.gpus - offset.gpu});
   }
-  // Who stands for a GPU.
+  // The index of the simulated GPU that represents `rank`.
   [[nodiscard]] std::size_t image(RankId rank) const {
     return stand_ == Stand::One ? 0 : rank.index();
   }
 
-  // Others, nearest node first; a node's GPUs from the own place on, so that no two send to one.
+  // The other GPUs, nearest node first. Each node is visited from the own position on, so that no
+  // two GPUs send to the same one.
   [[nodiscard]] std::vector<Offset> others_beyond_node() const {
     std::vector<Offset> offsets;
     for (std::int64_t node = 1; node < fabric_.nodes; ++node) {
@@ -107,7 +108,7 @@ class Exchange {
     out_.workload.dependencies.push_back({before, after, kind, delay});
   }
 
-  // A put behind `ready`; gives it a number.
+  // Adds a put behind `ready` and returns its number.
   std::int32_t put(RankId from, RankId to, double bytes, std::int32_t ready) {
     const auto number = static_cast<std::int32_t>(posted_.size());
     const Activity flight = transfer_activity(
@@ -121,7 +122,7 @@ class Exchange {
   }
   void end_batch(RankId from, RankId to) { queue_of(from).end_batch(to, writer_); }
   void end_batches(RankId from) { queue_of(from).end_batches(writer_); }
-  // Of a put by `from`, seen by `to`: its signal, or itself where there is none.
+  // `after` waits until `to` sees the put of `from`: its signal, or the put itself if it has none.
   void arrives(std::int32_t number, RankId from, RankId to, std::int32_t after) {
     depend(queue_of(from).signal_of(number), after, signal_delay(machine_, from, to),
            WaitKind::Signal);
@@ -139,7 +140,7 @@ class Exchange {
   ExchangeWorkload& out() { return out_; }
 
  private:
-  // What it takes of others' resources others take of its own.
+  // What it uses of other GPUs' resources, other GPUs use of its own.
   void take_for_all(Activity& activity) const {
     std::vector<Use> uses;
     std::swap(uses, activity.uses);
@@ -155,7 +156,7 @@ class Exchange {
   Stand stand_;
   ResourceMap map_;
   ExchangeWorkload out_;
-  std::vector<PutQueue> queues_;     // per GPU that is simulated
+  std::vector<PutQueue> queues_;     // per simulated GPU
   std::vector<std::int32_t> tiles_;  // queues
   std::vector<PutQueue::Posted> posted_;
   PutWriter writer_ = {
@@ -168,7 +169,7 @@ class Exchange {
 // Dispatch, tiles and combine of every GPU.
 class Layer {
  public:
-  // `order`: of a GPU's tiles, as they are over; empty where that is not known.
+  // `order`: the order in which a GPU's tiles end; empty if it is unknown.
   Layer(Exchange& exchange, const ExpertLayer& layer, std::vector<std::size_t> order)
       : exchange_(exchange), layer_(layer), fabric_(exchange.fabric()), order_(std::move(order)) {
     experts_ = std::max<std::int64_t>(1, layer.experts / fabric_.ranks());
@@ -199,7 +200,7 @@ class Layer {
   }
 
  private:
-  // What arrives from one GPU to another: its put, or the activity that stores it in its memory.
+  // How data arrives from another GPU: by a put, or by the activity that stores it.
   struct Sent {
     std::int32_t put = -1;
     std::int32_t stored = -1;
@@ -212,18 +213,18 @@ class Layer {
     return static_cast<double>(layer_.hidden) * kElementBytes;
   }
 
-  // The whole of a leaf of one GPU, on all its multiprocessors.
+  // A leaf over all of a GPU's work, on all its SMs.
   [[nodiscard]] Activity leaf(std::string_view name, const LeafShape& shape) const {
     Activity activity = compute_activity(exchange_.machine(), exchange_.map(), RankId(0),
                                          {.leaf = name, .dtype = "bf16", .shape = shape});
-    activity.start = {};  // in the one kernel
+    activity.start = {};  // one kernel does everything
     return activity;
   }
   [[nodiscard]] Activity memory_leaf(std::string_view name, double passes) const {
     const double rows = pairs() * static_cast<double>(layer_.rows());
     return leaf(name, {.bytes = passes * rows * row_bytes()});
   }
-  // Up and gate, then down: a problem per expert and GPU that sends to it.
+  // The GEMMs: up and gate, then down. Each is one problem per expert and sending GPU.
   [[nodiscard]] Activity products() {
     const auto hidden = static_cast<double>(layer_.hidden);
     const auto inter = static_cast<double>(layer_.inter);
@@ -254,7 +255,7 @@ class Layer {
     both.work += down.work;
     return both;
   }
-  // One of so many parts, on its share of the multiprocessors.
+  // One of `parts` equal parts, on its share of the SMs.
   [[nodiscard]] static Activity part_of(Activity whole, double parts) {
     const auto share = static_cast<double>(kTilesAtATime);
     whole.work = std::max(Picoseconds(1), whole.work.scaled(share, parts));
@@ -270,7 +271,7 @@ class Layer {
     return exchange_.add(std::move(activity), exchange_.tiles_of(rank), ActivityRole::Work);
   }
 
-  // Stored by the kernel itself into a neighbour's memory.
+  // The kernel itself stores into the memory of a GPU of the same node.
   [[nodiscard]] std::int32_t store(RankId from, RankId to, double bytes, std::int32_t ready) {
     const Machine& machine = exchange_.machine();
     const bool bulk = find_transport(machine, "tma", 0) != nullptr;
@@ -309,7 +310,7 @@ class Layer {
     }
   }
 
-  // Rows for other nodes first: they have the longest way.
+  // Rows for other nodes go first, because they take longest.
   void dispatch(RankId rank) {
     exchange_.serve_tiles(rank, static_cast<std::int32_t>(kTilesAtATime));
     Activity launch = launch_activity(exchange_.machine());
@@ -331,7 +332,8 @@ class Layer {
     return offset * static_cast<std::size_t>(experts_) + static_cast<std::size_t>(expert);
   }
 
-  // Tiles of what came, then what goes back, in the order in which tiles are over.
+  // Computes the tiles of all arrived rows, then sends results back in the order in which tiles
+  // end.
   void compute(RankId rank) {
     std::vector<std::int32_t>& tiles = tiles_[exchange_.image(rank)];
     for (std::size_t at = 0; at < offsets_.size(); ++at) {
@@ -372,18 +374,18 @@ class Layer {
   Exchange& exchange_;
   const ExpertLayer& layer_;
   const Fabric& fabric_;
-  std::int64_t experts_ = 1;     // of one GPU
+  std::int64_t experts_ = 1;     // per GPU
   std::int64_t parts_ = 1;       // tiles of one GPU's rows for one expert
-  std::vector<Offset> offsets_;  // of all, in the order in which they are sent to
+  std::vector<Offset> offsets_;  // to all GPUs, in sending order
   double tile_bytes_ = 0;
   std::vector<std::size_t> order_;
   Activity pack_, tile_, add_;
-  // Per GPU that is simulated.
+  // Per simulated GPU.
   std::vector<std::vector<Sent>> sent_, back_;
   std::vector<std::vector<std::int32_t>> tiles_;
 };
 
-// Of the first GPU's tiles: the order in which they are over.
+// The order in which the first GPU's tiles end.
 std::vector<std::size_t> order_of(const ExchangeWorkload& exchange) {
   const EngineRun run = run_workload(exchange.workload);
   std::vector<std::size_t> order(exchange.tiles.size());
@@ -454,7 +456,7 @@ ExchangeWorkload build_burst(const Fabric& fabric, const PutPolicy& policy, cons
 
 ExchangeWorkload build_layer(const Fabric& fabric, const PutPolicy& policy,
                              const ExpertLayer& layer, Stand stand) {
-  // A queue takes puts in one order, and tiles say which: run once to learn it.
+  // A queue takes puts in a fixed order, which tiles determine: a first run finds it.
   std::vector<std::size_t> order;
   {
     Exchange first(fabric, policy, Stand::One);
@@ -471,7 +473,7 @@ ExchangeTimes run_exchange(const ExchangeWorkload& exchange) {
   ExchangeTimes times{.total = run.total, .fences = {}, .busy = 0};
   for (std::size_t i = 0; i < exchange.roles.size(); ++i) {
     if (exchange.roles[i] != ActivityRole::Fence) continue;
-    // From when its queue came to it until it let the queue go on.
+    // From when its queue reached it until it released the queue.
     Picoseconds came;
     for (std::size_t before = i; before-- > 0;) {
       if (exchange.workload.activities[before].queue != exchange.workload.activities[i].queue) {

@@ -15,48 +15,49 @@
 
 namespace harpe {
 
-// What GPUs of several nodes exchange through NICs, without a plan: as large as plans are not, and
-// with tiles that run as what they wait for arrives. Made of the same activities as plans
-// (sim/cost.h, sim/puts.h) and run by the same engine. All GPUs do the same, each towards the
-// others as seen from itself, so that one stands for all (docs/fabric.md).
+// The traffic of GPUs of several nodes through NICs, without a plan: at sizes that plans do not
+// reach, with tiles that run as their inputs arrive. It consists of the same activities as plans
+// (sim/cost.h, sim/puts.h) and runs on the same engine. All GPUs do the same, each seen from
+// itself, so that one GPU represents all (docs/fabric.md).
 
-// How puts are told: the signals of the policies of `harpe fabric`.
+// How receivers detect puts: the policies of `harpe fabric`.
 struct PutPolicy {
   std::string_view name;
   std::string_view summary;
   Via via = Via::Proxy;        // or Ibgda
-  std::optional<Fence> fence;  // none: puts alone, which nobody is told of
+  std::optional<Fence> fence;  // none: puts without signals
 };
 [[nodiscard]] std::span<const PutPolicy> all_put_policies();
 [[nodiscard]] const PutPolicy* find_put_policy(std::string_view name);
 
-// The GPUs of the first `nodes` groups of the level at which NICs are.
+// The GPUs of the first `nodes` groups of the level that has NICs.
 struct Fabric {
   const Machine* machine = nullptr;
   int level = 0;
   std::int64_t nodes = 2;
-  std::int64_t gpus = 1;  // of a node
+  std::int64_t gpus = 1;  // per node
   [[nodiscard]] std::int64_t ranks() const { return nodes * gpus; }
 };
-// The innermost level with a line for the policy's transport; all policies' for none. Errors: M117
-// too few nodes, M118 no NIC at any level.
+// The innermost level with a transport `proxy`. Errors: M117 too few nodes, M118 no NIC at any
+// level.
 [[nodiscard]] Checked<Fabric> find_fabric(const Machine& machine, std::int64_t nodes);
 
 // Which GPUs are simulated.
 enum class Stand : std::uint8_t {
   One,   // one for all
-  Each,  // every one by itself; the times are the same
+  Each,  // each by itself; the times are the same
 };
 
-// Every GPU puts `messages` of `bytes` each to `destinations` GPUs of other nodes, as many to each.
+// Every GPU puts `messages` of `bytes` each to `destinations` GPUs of other nodes, the same number
+// to each.
 struct Burst {
   std::int64_t messages = 1;
   std::int64_t destinations = 1;
   double bytes = 0;
 };
 
-// A layer of experts: every GPU has `tokens` of its own, each going to `topk` of `experts`, which
-// are spread evenly, and so are choices.
+// A layer of experts: every GPU has `tokens` of its own, and each token goes to `topk` of
+// `experts`. Experts are spread evenly over GPUs, and choices evenly over experts.
 struct ExpertLayer {
   std::int64_t hidden = 0;
   std::int64_t inter = 0;
@@ -69,20 +70,20 @@ struct ExpertLayer {
 struct ExchangeWorkload {
   Workload workload;
   std::vector<ActivityRole> roles;  // per activity
-  std::vector<std::int32_t> tiles;  // of the first GPU's products
-  double tile_seconds = 0;          // of them all, alone
+  std::vector<std::int32_t> tiles;  // of the first GPU's GEMMs
+  double tile_seconds = 0;          // all tiles together, alone
 };
 [[nodiscard]] ExchangeWorkload build_burst(const Fabric& fabric, const PutPolicy& policy,
                                            const Burst& burst, Stand stand = Stand::One);
-// Dispatch, the experts' tiles as they are released by what arrives, and combine, in one persistent
-// kernel: a put per expert out, a put per tile of 128 rows back (docs/fabric.md).
+// Dispatch, the experts' tiles as arrivals release them, and combine, in one persistent kernel: one
+// put per expert for dispatch, one put per tile of 128 rows back (docs/fabric.md).
 [[nodiscard]] ExchangeWorkload build_layer(const Fabric& fabric, const PutPolicy& policy,
                                            const ExpertLayer& layer, Stand stand = Stand::One);
 
 struct ExchangeTimes {
-  Picoseconds total;   // until the last has seen its last signal, or has its last result
-  Picoseconds fences;  // of one GPU's queue of puts: waiting for drains, and draining
-  double busy = 0;     // of one GPU's multiprocessors with products, of the total
+  Picoseconds total;   // until the last GPU has seen its last signal, or has its last result
+  Picoseconds fences;  // of one GPU's put queue: waiting for quiets and executing them
+  double busy = 0;     // the share of the total in which one GPU's SMs run GEMMs
 };
 [[nodiscard]] ExchangeTimes run_exchange(const ExchangeWorkload& exchange);
 

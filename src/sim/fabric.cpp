@@ -17,17 +17,17 @@ constexpr std::array kModels = {
     ExpertModel{"deepseek-v3", "DeepSeek-V3", 7168, 2048, 256, 8},
 };
 
-// Operations per second that the products of the published megakernel reach at most (FlashMoE,
-// which Perseus changes): fitted to how much slower `put` makes it on 16 nodes than on one. A trait
-// of that kernel, not of a machine.
+// The most operations per second that GEMMs of the published megakernel reach (FlashMoE, which
+// Perseus changes). Fitted to how much slower `put` makes it on 16 nodes than on one. It is a
+// property of that kernel, not of a machine.
 constexpr double kKernelPeak = 115e12;
 
-// What regimes are looked for over.
+// The bursts for which the best policies are reported.
 constexpr std::array kRegimeBytes = {256.0, 4096.0, 65536.0, 1048576.0};
 constexpr std::array<std::int64_t, 4> kRegimeDestinations = {1, 4, 12, 28};
 constexpr std::int64_t kRegimeMessages = 8;  // per destination
 
-// Samples are of a library's products, which these are not.
+// The machine's samples are of a library's GEMMs, so they do not apply to this kernel.
 Machine with_published_kernel(Machine machine) {
   for (LeafRate& rate : machine.rates) {
     if (is_leaf(rate.leaf, Leaf::Matmul)) rate.peak = std::min(rate.peak, kKernelPeak);
@@ -52,7 +52,7 @@ BurstRow burst_row(FabricRuns& runs, std::int64_t nodes, const PutPolicy& policy
   return row;
 }
 
-// GPU-direct is priced, but nothing here runs it: it is no choice.
+// GPU-direct has a price, but no back end runs it, so it is never the best policy.
 bool can_be_run(const PutPolicy& policy) { return policy.fence && policy.via == Via::Proxy; }
 
 RegimeRow regime_of(FabricRuns& runs, std::int64_t nodes, double bytes, std::int64_t destinations) {

@@ -14,9 +14,9 @@
 
 namespace harpe {
 
-// What `harpe fabric` shows: how ways of telling that puts have arrived compare on a machine's
-// network, for bursts of puts and for layers of experts (docs/fabric.md). Every time is a run of
-// sim/exchange.h.
+// The study of `harpe fabric`: it compares the policies by which receivers detect puts on a
+// machine's network, for bursts of puts and for layers of experts (docs/fabric.md). Every time is a
+// run of sim/exchange.h.
 
 struct ExpertModel {
   std::string_view name;
@@ -28,26 +28,26 @@ struct ExpertModel {
 };
 [[nodiscard]] std::span<const ExpertModel> all_expert_models();
 
-// T = alpha + beta M, by least squares over tokens; M are the bytes of one message.
+// T = alpha + beta M, by least squares over tokens. M is the number of bytes of one message.
 struct MessageLine {
   double alpha_seconds = 0;
   double beta_seconds = 0;  // per byte
   double fit = 0;           // R squared
 };
 
-// Runs on one machine, each once, with products as the published megakernel does them.
+// Runs on one machine, each made once, with GEMMs at the rate of the published megakernel.
 class FabricRuns {
  public:
   explicit FabricRuns(const Machine& machine);
 
-  // Has the network a line for the policy's transport, and for immediate data a time to count it?
+  // True if the network has the policy's transport and, for immediate data, a time to count it.
   [[nodiscard]] bool has(const PutPolicy& policy) const;
   // Requires: has, and find_fabric for the nodes.
   [[nodiscard]] ExchangeTimes burst(std::int64_t nodes, const PutPolicy& policy,
                                     const Burst& burst);
   [[nodiscard]] ExchangeTimes layer(std::int64_t nodes, const PutPolicy& policy,
                                     const ExpertModel& model, std::int64_t tokens);
-  // Over several numbers of tokens.
+  // Fitted over several numbers of tokens.
   [[nodiscard]] MessageLine line(std::int64_t nodes, const PutPolicy& policy,
                                  const ExpertModel& model, std::span<const std::int64_t> tokens);
   [[nodiscard]] const Machine& machine() const { return machine_; }
@@ -74,7 +74,7 @@ struct BurstRow {
   std::int64_t nodes = 0;
   const PutPolicy* policy = nullptr;
   ExchangeTimes times;
-  double share = 0;  // of the speed of puts alone
+  double share = 0;  // speed relative to puts without signals
 };
 struct LayerRow {
   const ExpertModel* model = nullptr;
@@ -83,28 +83,28 @@ struct LayerRow {
   std::vector<ExchangeTimes> times;  // by tokens
   MessageLine line;
 };
-// The best of the policies that can be run for one burst.
+// The best executable policy for one burst.
 struct RegimeRow {
   std::int64_t nodes = 0;
   double bytes = 0;
   std::int64_t destinations = 0;
   const PutPolicy* best = nullptr;
-  double over_put = 1;    // as fast as a drain behind every put
-  double over_batch = 1;  // as both of Perseus' techniques together
+  double over_put = 1;    // speed-up over `put`, a quiet behind every put
+  double over_batch = 1;  // speed-up over `batch`, both of Perseus' techniques together
 };
 
 enum class FigureRole : std::uint8_t {
-  Fitted,   // a figure of the machine was chosen so that this comes out
-  Formed,   // no figure was, but the form of one in knowledge of this
-  HeldOut,  // nothing was chosen by it
+  Fitted,   // a figure of the machine was chosen to give this result
+  Formed,   // no figure was fitted to it, but a formula was chosen knowing it
+  HeldOut,  // nothing was chosen to give this result
 };
 [[nodiscard]] std::string_view print(FigureRole role);
-// What others published, beside what comes out here.
+// A published figure beside the simulated one.
 struct PublishedRow {
   std::string what;
   std::string unit;
   FigureRole role = FigureRole::HeldOut;
-  double least = 0;  // published; a range where `most` is larger
+  double least = 0;  // published; a range if `most` is larger
   double most = 0;
   double simulated = 0;
   [[nodiscard]] double error() const;  // relative; 0 within the range
@@ -114,12 +114,13 @@ struct FabricStudy {
   std::vector<BurstRow> bursts;
   std::vector<LayerRow> layers;
   std::vector<RegimeRow> regimes;
-  std::vector<PublishedRow> published;  // of shipped networks
+  std::vector<PublishedRow> published;  // for networks of shipped machines
 };
 // Errors: find_fabric's, check_time's.
 [[nodiscard]] Checked<FabricStudy> study_fabric(const Machine& machine,
                                                 const FabricQuestion& question);
-// Of the network that a shipped machine is fitted to; none of others.
+// The published figures of the network that a shipped machine is fitted to; none for other
+// machines.
 [[nodiscard]] std::vector<PublishedRow> compare_published(FabricRuns& runs);
 
 }  // namespace harpe

@@ -26,7 +26,7 @@ const PutPolicy& policy_of(std::string_view name) {
   return *policy;
 }
 
-// Rows as they come, on one machine.
+// Collects rows of one machine.
 class PublishedRows {
  public:
   explicit PublishedRows(FabricRuns& runs) : runs_(runs) {}
@@ -45,7 +45,7 @@ class PublishedRows {
                      .simulated = simulated});
   }
 
-  // Percent of the speed of puts alone.
+  // Percent of the speed of puts without signals.
   [[nodiscard]] double share(std::int64_t nodes, std::string_view policy, const Burst& burst) {
     return 100 * runs_.burst(nodes, policy_of("puts"), burst).total.seconds() /
            runs_.burst(nodes, policy_of(policy), burst).total.seconds();
@@ -61,14 +61,14 @@ class PublishedRows {
                                  std::string_view model) {
     return runs_.line(nodes, policy_of(policy), model_of(model), kPublishedTokens);
   }
-  // What is left of Qwen3-30B as messages shrink: of messages of one tile at most.
+  // The time of Qwen3-30B for vanishing messages, fitted to messages of at most one tile.
   [[nodiscard]] double alpha_ms(std::int64_t nodes, std::string_view policy) {
     return 1e3 * runs_
                      .line(nodes, policy_of(policy), model_of("qwen3-30b"),
                            std::span(kPublishedTokens).first(4))
                      .alpha_seconds;
   }
-  // The most that one policy is faster than another, over nodes and tokens.
+  // The largest speed-up of one policy over another, over nodes and tokens.
   [[nodiscard]] double most(std::string_view slow, std::string_view fast, std::string_view model,
                             std::int64_t most_nodes) {
     double best = 0;
@@ -123,7 +123,7 @@ void compare_slingshot(PublishedRows& rows) {
                "x", HeldOut, published, rows.most("put", "batch", model, nodes));
     }
   }
-  // How many tokens is not stated.
+  // The publication does not state the number of tokens.
   for (const std::int64_t tokens : {1024, 2048}) {
     const std::string assumed = " (" + std::to_string(tokens) + " tokens assumed)";
     const auto grown = [&](std::int64_t nodes, std::string_view policy) {
@@ -148,11 +148,11 @@ void compare_slingshot(PublishedRows& rows) {
   }
 }
 
-// A dispatch of 128 tokens to 8 experts each, in one library's way: what crosses to other nodes is
-// a burst; what else it does, launches and packing among it, is one constant of the library.
+// A dispatch of 128 tokens to 8 experts each, as one library does it. The traffic to other nodes is
+// a burst; launches, packing and everything else are one constant of the library.
 struct Dispatch {
   std::string_view policy;
-  bool by_token = false;  // a put per token and expert; else one per GPU
+  bool by_token = false;  // one put per token and expert; otherwise one put per GPU
 };
 double dispatch_us(PublishedRows& rows, const Dispatch& dispatch, std::int64_t nodes,
                    double token_bytes) {
@@ -177,7 +177,7 @@ struct PublishedDispatch {
   bool combine = false;  // in bf16
   double microseconds = 0;
 };
-// The first is what the library's constant is fitted to.
+// The library's constant is fitted to the first row.
 void compare_library(PublishedRows& rows, const std::string& library, const Dispatch& dispatch,
                      const std::vector<PublishedDispatch>& published) {
   double constant = 0;
@@ -193,7 +193,7 @@ void compare_library(PublishedRows& rows, const std::string& library, const Disp
   }
 }
 
-// What FlashMoE's authors time on one node (its issue 21).
+// The model that FlashMoE's authors time on one node (its issue 21).
 constexpr ExpertModel kFlashMoe{"flashmoe-21", "FlashMoE #21", 2048, 2048, 32, 2};
 
 // Perseus on 8 H100 a node with ConnectX-7, IBRC with several queue pairs; and libraries.

@@ -17,7 +17,7 @@ Colour mix(Colour seed, Colour value) { return mix_bits(seed * kStreamStep + val
 Colour mix(Colour seed, double value) { return mix(seed, std::bit_cast<Colour>(value)); }
 Colour mix(Colour seed, Picoseconds value) { return mix(seed, static_cast<Colour>(value.value)); }
 
-// Dependencies with queues among them, by the activity that waits.
+// Dependencies, including those between neighbours in a queue, by the waiting activity.
 struct Waits {
   std::vector<std::int32_t> first;  // per activity, and the end
   std::vector<Dependency> all;
@@ -52,7 +52,7 @@ Waits waits_of(const Workload& workload) {
   return waits;
 }
 
-// Every activity behind all that it waits for.
+// All activities, each behind everything that it waits for.
 std::vector<std::int32_t> sorted(const Waits& waits) {
   const std::size_t count = waits.first.size() - 1;
   std::vector<std::int32_t> pending(count);
@@ -80,7 +80,7 @@ std::vector<std::int32_t> sorted(const Waits& waits) {
   return order;
 }
 
-// Numbers for colours, in the order of their first appearance.
+// Numbers the colours in the order of their first appearance.
 std::vector<std::int32_t> numbered(const std::vector<Colour>& colours, std::int32_t& classes) {
   std::unordered_map<Colour, std::int32_t> numbers;
   numbers.reserve(colours.size());
@@ -94,8 +94,8 @@ std::vector<std::int32_t> numbered(const std::vector<Colour>& colours, std::int3
   return of;
 }
 
-// Refines classes until they are stable. Sums of mixed colours stand for multisets: equal ones are
-// equal, others differ but for one chance in 2^64 or so.
+// Refines classes until they are stable. Sums of mixed colours represent multisets: equal multisets
+// have equal sums, and others have different sums except with a probability of about 1 in 2^64.
 class Refinement {
  public:
   Refinement(const Workload& workload, const Waits& waits)
@@ -111,7 +111,7 @@ class Refinement {
     }
   }
 
-  // False as soon as there are more than `most` classes of activities, or the time is over.
+  // False as soon as there are more than `most` classes of activities, or the time limit is over.
   bool refine(std::int32_t most, const TimeLimit& limit) {
     std::int32_t known = 0;
     while (true) {
@@ -184,7 +184,7 @@ Workload quotient_of(const Workload& workload, const Waits& waits, const Quotien
   for (std::size_t one = 0; one < quotient.representative.size(); ++one) {
     const std::int32_t i = quotient.representative[one];
     Activity activity = workload.activities[static_cast<std::size_t>(i)];
-    activity.queue = kNoQueue;  // its queue is a dependency
+    activity.queue = kNoQueue;  // queues have become dependencies
     activity.uses.clear();
     out.activities.push_back(std::move(activity));
     for (const Dependency& edge : waits.of(i)) {
@@ -192,7 +192,7 @@ Workload quotient_of(const Workload& workload, const Waits& waits, const Quotien
       out.dependencies.push_back({before, static_cast<std::int32_t>(one), edge.kind, edge.delay});
     }
   }
-  // What all of a class take of the first resource of another.
+  // A representative uses what its whole class uses of the first resource of another class.
   for (std::size_t i = 0; i < workload.activities.size(); ++i) {
     Activity& activity = out.activities[static_cast<std::size_t>(quotient.class_of[i])];
     for (const Use& use : workload.activities[i].uses) {
@@ -209,7 +209,7 @@ Workload quotient_of(const Workload& workload, const Waits& waits, const Quotien
   return out;
 }
 
-// The one among what an activity waited for that is of the class its representative waited for.
+// The dependency of the activity whose class is the cause of its representative's readiness.
 std::int32_t cause_of(const Waits& waits, const Quotient& quotient, std::int32_t activity,
                       const Span& folded) {
   if (folded.cause < 0) return -1;

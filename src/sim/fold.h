@@ -9,12 +9,13 @@
 
 namespace harpe {
 
-// A workload in which activities that run at the same time, whatever happens, are one. Activities
-// are of one class when they cost the same, wait for as many of each class, and take as much of
-// resources of the same class; resources, when they have the same capacity and as many users of
-// each class. Then all of a class start, slow down and end together (docs/simulator.md), and one of
-// them suffices: it takes of a resource what all its kind take of one such resource, so that a
-// representative's port carries both what it sends and what it receives.
+// A workload in which activities that always run at the same time are one activity. Activities are
+// of one class if they cost the same, wait for equally many activities of each class, and use the
+// same amounts of resources of the same classes. Resources are of one class if they have the same
+// capacity and equally many users of each class. Then all activities of a class start, slow down
+// and end together (docs/simulator.md), and one representative suffices. It uses as much of a
+// resource as its whole class uses of one such resource, so its port carries both what it sends and
+// receives.
 struct Quotient {
   Workload workload;                         // per class
   std::vector<std::int32_t> class_of;        // per activity
@@ -22,11 +23,11 @@ struct Quotient {
   std::vector<std::int32_t> representative;  // per class: its first activity
 };
 
-// The coarsest such classes; none where they are not at least twice as few as activities, or where
-// a queue is a pool: who goes first there is decided among alike. Nor where the time is over.
+// The coarsest such classes. None if there are not at least twice as few classes as activities, if
+// a queue is a pool, where the order among equal activities matters, or if the time limit is over.
 [[nodiscard]] std::optional<Quotient> fold(const Workload& workload, const TimeLimit& limit = {});
 
-// What the whole workload does, given what its quotient does.
+// The run of the whole workload, derived from the run of its quotient.
 [[nodiscard]] EngineRun unfold(const Workload& workload, const Quotient& quotient,
                                const EngineRun& folded);
 

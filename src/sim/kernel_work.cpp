@@ -24,12 +24,12 @@ const Arrival& arrival_of(const Kernel& kernel, std::int32_t at) {
   return kernel.arrivals[static_cast<std::size_t>(at)];
 }
 
-// Places of one operand, each once.
+// The places of one operand, each counted once.
 class Operand {
  public:
   explicit Operand(const PlaceBytes& bytes_of) : bytes_of_(bytes_of) {}
 
-  // True where it is a further one.
+  // True if the place is a new one.
   bool add(const launch::Place& place) {
     if (std::ranges::any_of(known_, [&](const launch::Place* one) { return *one == place; }))
       return false;
@@ -50,7 +50,7 @@ double points_of(const LeafShape& shape) {
   return shape.batch * shape.rows * shape.columns * shape.depth;
 }
 
-// Elements of the three matrices say the extents of a problem without batch.
+// Computes the extents of a problem without batch from the numbers of elements of A, B and C.
 struct Extents {
   double rows, columns, depth;
 };
@@ -62,13 +62,13 @@ Extents extents_of(const Arrival& arrival, const Panel& panel) {
       .rows = std::sqrt(a * c / b), .columns = std::sqrt(b * c / a), .depth = std::sqrt(a * b / c)};
 }
 
-// Else it stores what one before it makes, or adds up what lies there.
+// False for panels that store the result of an earlier panel, or only add up addends.
 bool multiplies(const Kernel& kernel, const Panel& panel) {
   const auto same = std::ranges::find(kernel.panels, panel.meets, &Panel::meets);
   return !panel.meets.empty() && &*same == &panel;
 }
 
-// Sums over the panels of GEMMs.
+// Sums over the panels of GEMM kernels.
 class GemmSums {
  public:
   explicit GemmSums(const PlaceBytes& bytes_of)
@@ -82,7 +82,7 @@ class GemmSums {
         continue;
       }
       add(kernel, panel);
-      // Panels that wait for nothing are in step.
+      // Panels that do not wait run in step and share what they read.
       if (std::ranges::any_of(panel.meets, waits)) {
         readers_ += 1;
       } else if (!some_begin_) {
@@ -140,7 +140,7 @@ class GemmSums {
   Operand a_, b_, first_b_;
   double a_each_ = 0;
   double b_each_ = 0;
-  double readers_ = 0;  // panels that are in step with no other, those in step being one
+  double readers_ = 0;  // panels that run in step with no other; those in step count as one
   bool some_begin_ = false;
   double rows_ = 0;
   double columns_ = 0;
@@ -195,7 +195,8 @@ LaunchWork attention_work(std::span<const Kernel> kernels, std::span<const TaskP
   shape.flops = flops_of(tasks);
   double points = 0;
   for (const TaskPart& task : tasks) points += points_of(task.work.shape);
-  // Panels with keys of their own are problems of their own. A mask hides points, and says nothing.
+  // Panels with different keys are separate problems. Under a mask this cannot be derived, because
+  // the mask hides points.
   const double apart = masked ? 1 : std::max(1.0, points_of(shape) / points);
   shape.batch *= apart;
   shape.rows /= apart;

@@ -10,43 +10,44 @@
 
 namespace harpe {
 
-// What the kernels of a launch do: one problem, or several alike, as a leaf's time is asked for.
+// The work of a launch's kernels as one problem, or several equal ones, for which a leaf has a
+// time.
 struct LaunchWork {
   LeafShape shape;
-  double carried = 0;  // bytes of states that tiles begin from: read before they multiply
+  double carried = 0;  // bytes of states that tiles read before they multiply
   friend bool operator==(const LaunchWork&, const LaunchWork&) = default;
 };
 
-// What one task of a launch does, as if it were alone.
+// The work of one task of a launch, as if it ran alone.
 struct TaskPart {
   LaunchWork work;
-  const Ref* target = nullptr;  // where its result goes
-  double row_elements = 0;      // of the operand that has its rows: queries
-  double column_elements = 0;   // ... its columns: keys
+  const Ref* target = nullptr;  // where it stores its result
+  double row_elements = 0;      // of the operand with its rows: queries
+  double column_elements = 0;   // of the operand with its columns: keys
 };
 
-// Bytes of a place that pass through the memory of the launch's rank, where kernels touch it once.
+// Bytes of a place that pass through the memory of the launch's rank if kernels touch it once.
 using PlaceBytes = std::function<double(const launch::Place&)>;
 
-// GEMMs by their panels: rows are the panels', depth is that of the arrivals that they meet, and
-// each B is a problem of its own. Operands are read once; those that exceed the cache again by each
-// panel, but no more often than arrivals are waited for, unless one tile takes all rows. Where
-// routes leave rows unused the tasks say how many operations there are. Requires: kernels with
-// panels; their tasks.
+// The work of GEMMs by their panels. Panels are the rows, the arrivals that they meet are the
+// depth, and each B is a problem of its own. Operands are read once. An operand larger than the
+// cache is read by each panel, except that panels that do not wait share one reading, and that one
+// tile of all rows reads it once. With routes, which leave rows unused, the tasks determine the
+// number of operations. Requires: kernels with panels; their tasks.
 [[nodiscard]] LaunchWork gemm_work(std::span<const launch::Kernel> kernels,
                                    std::span<const TaskPart> tasks, bool is_one_tile,
                                    const Processor& processor, const PlaceBytes& bytes_of);
-// Attention by its panels, which have the rows, and its arrivals, which have the columns. The tasks
-// say how many operations masks leave. Requires: as gemm_work.
+// The work of attention by its panels, which have the rows, and its arrivals, which have the
+// columns. The tasks determine how many operations masks leave. Requires: as gemm_work.
 [[nodiscard]] LaunchWork attention_work(std::span<const launch::Kernel> kernels,
                                         std::span<const TaskPart> tasks, bool masked,
                                         const PlaceBytes& bytes_of);
-// Tasks beside each other: more of the same problems.
+// Tasks that run side by side: more of the same problems.
 [[nodiscard]] LaunchWork work_side_by_side(std::span<const TaskPart> tasks);
 
-// What part of the launch's time each task takes, by its operations, where only the first of so
-// many waves of tiles can begin before the last chunk of what makes their targets whole is there:
-// the others' part comes with the last task that adds to the same target.
+// The share of the launch's time of each task, by its operations. Tasks that add to one target must
+// wait for its last chunk: only the first of `waves` waves of tiles can begin before, and the share
+// of the other waves goes to the last task that adds to the target.
 [[nodiscard]] std::vector<double> shares_of(std::span<const TaskPart> tasks, double waves);
 
 }  // namespace harpe

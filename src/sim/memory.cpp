@@ -16,7 +16,7 @@ std::vector<Lifetime> uses_of(const Plan& plan, const std::vector<Span>& tasks) 
   std::vector<Lifetime> uses(plan.allocs.size());
   for (std::size_t i = 0; i < plan.tasks.size(); ++i) {
     const Task& task = plan.tasks[i];
-    // Entry and exit name all allocations of their rank, needed or not.
+    // Entries and exits name all allocations of their rank, whether they are used or not.
     if (task.kind == TaskKind::Entry || task.kind == TaskKind::Exit) continue;
     const auto touch = [&](const Ref& ref) {
       Lifetime& use = uses[ref.alloc.index()];

@@ -8,9 +8,9 @@
 
 namespace harpe {
 
-// Bytes in use on the rank where most ever are: homes from beginning to end, slots from the
-// beginning of the first task that touches them to the end of the last. The arena that holds them
-// is larger where slots share no bytes over time. `tasks` are spans per task.
+// Bytes in use over time, on the rank with the highest peak. Homes count from beginning to end,
+// slots from the beginning of the first task that touches them to the end of the last. The arena is
+// larger where slots share no bytes over time. `tasks` are spans per task.
 [[nodiscard]] std::vector<MemoryPoint> memory_over_time(const Plan& plan,
                                                         const std::vector<Span>& tasks);
 

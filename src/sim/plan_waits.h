@@ -7,13 +7,13 @@
 
 namespace harpe {
 
-// A task that another one waits for, and how.
+// A task that another task waits for, and the kind of the wait.
 struct PlanWait {
   TaskId from;
   WaitKind kind = WaitKind::Queue;
 };
 
-// By task: the one before it in its queue first, then what syncs and barriers say.
+// By task: the previous task of its queue first, then its syncs and barriers.
 [[nodiscard]] std::vector<std::vector<PlanWait>> waits_of(const Plan& plan);
 
 }  // namespace harpe

@@ -6,7 +6,7 @@
 
 namespace harpe {
 
-// A kernel's signals are on the connection of their puts: nothing needs a drain but an epoch.
+// A kernel posts signals on the connection of their puts, so that only OneQuiet needs a quiet.
 Fence PutQueue::fence_of(const PutOrder& order) const {
   if (options_.poster == Poster::Proxy) return *order.fence;
   if (*order.fence == Fence::PerPut) return Fence::NicOrdered;
@@ -17,8 +17,8 @@ RankId PutQueue::batch_of(const PutOrder& order) const {
   return fence_of(order) == Fence::OneQuiet ? RankId() : order.to;
 }
 
-// A put that waits for others ends a batch: what it waits for may follow from a signal of the
-// batch.
+// A put that waits for other queues ends a batch, because what it waits for may depend on a signal
+// of the batch.
 bool PutQueue::joins(const PutOrder& order) const {
   if (open_.empty() || order.waits || !order.fence || fence_of(order) != policy_) return false;
   return open_.contains(batch_of(order));
@@ -47,13 +47,14 @@ PutQueue::Posted PutQueue::post(const PutOrder& order, const PutWriter& writer) 
   return {put.post, put.flight};
 }
 
-// In order on one connection, behind what the NIC holds back; beside all else.
+// The flight of a put: in order on its connection, behind what the NIC holds back, independent of
+// everything else.
 std::int32_t PutQueue::fly(const PutOrder& order, std::int32_t post, const PutWriter& writer) {
   Activity flight = order.flight;
   const Picoseconds start = flight.start;
   flight.start = {};
   if (options_.poster == Poster::Kernel && posting(order.level).work.value > 0) {
-    std::erase_if(flight.uses, [&](const Use& use) {  // posting took them
+    std::erase_if(flight.uses, [&](const Use& use) {  // the post has used them
       return map_.list[static_cast<std::size_t>(use.resource)].kind == ResourceKind::Sm;
     });
   }
@@ -100,7 +101,7 @@ void PutQueue::raise_signals(const Batch& batch, const PutWriter& writer) {
   }
 }
 
-// The queue's own time per signal; -1: none.
+// The queue's own time for a signal; -1: none.
 std::int32_t PutQueue::raise(const Pending& put, const PutWriter& writer) {
   if (!options_.posts || options_.poster == Poster::Kernel) return -1;
   Activity signal = signal_activity(machine_, map_, options_.rank, put.level);
@@ -127,8 +128,8 @@ void PutQueue::quiet(const Batch& batch, const PutWriter& writer) {
   }
 }
 
-// What the NIC holds the signals of a batch behind: with a gap that later puts stand back for,
-// where the machine has one; else they follow the last flight as they are.
+// What the NIC orders the signals of a batch behind: a delay that later puts also wait for, if the
+// machine has one; otherwise -1, and signals directly follow the flights.
 std::int32_t PutQueue::hold_back(const Pending& last, const PutWriter& writer) {
   const MachineLevel& level = machine_.levels[static_cast<std::size_t>(last.level)];
   const Picoseconds quiet = nic_drain_delay(machine_, map_, last.level);
@@ -157,7 +158,8 @@ void PutQueue::order_by_nic(const Batch& batch, const PutWriter& writer) {
       signal_[put.put] = order < 0 ? put.flight : order;
       continue;
     }
-    // Posted by the queue and let go by the NIC. The first signal is the one that it holds back.
+    // The queue posts the signal, and the NIC releases it. The NIC holds back the batch's first
+    // signal.
     const std::int32_t out = writer.add({}, kNoQueue, ActivityRole::Order, put.put);
     writer.depend(signal, out, {});
     writer.depend(behind, out, {});

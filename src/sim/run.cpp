@@ -8,7 +8,7 @@
 namespace harpe {
 namespace {
 
-// Below this, looking for classes takes as long as running all.
+// For fewer activities, finding classes takes as long as running all of them.
 constexpr std::size_t kWorthFolding = 64;
 
 std::int64_t ranks_of(const Plan& plan, const BuiltWorkload& built, const Quotient& quotient) {

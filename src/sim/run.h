@@ -12,13 +12,13 @@
 
 namespace harpe {
 
-// A plan as it was built and run: what simulations and taxes are read from.
+// The workload of a plan and its run, from which simulations and taxes are derived.
 struct BuiltRun {
   BuiltWorkload built;
   EngineRun engine;
   std::int64_t ranks_simulated = 0;
 };
-// Requires: check_fits. None where the time is over before it is done.
+// Requires: check_fits. None where the time limit is over before the run is done.
 [[nodiscard]] std::optional<BuiltRun> run_plan(const Plan& plan, const launch::LaunchPlan& launches,
                                                const Machine& machine,
                                                const SimulateOptions& options,

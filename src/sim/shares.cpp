@@ -8,7 +8,7 @@
 namespace harpe {
 namespace {
 
-// Sums of rates in different orders differ by less, and so do levels that are meant to be equal.
+// Tolerances: for sums of rates in different orders, and for levels that are meant to be equal.
 constexpr double kSlack = 1e-9;
 constexpr double kEqual = 1e-12;
 
@@ -95,7 +95,8 @@ void Shares::join_users(const Pool& pool) {
   for (const std::int32_t user : pool.users) join_activity(user);
 }
 
-// Where demand or users changed, and what hangs together with it through overfull resources.
+// Finds the part to compute anew: resources whose demand or users changed, and everything connected
+// to them through overfull resources.
 void Shares::join_touched() {
   for (const std::int32_t resource : touched_) {
     Pool& pool = at(pools_, resource);
@@ -170,7 +171,8 @@ void Shares::fill() {
     if (fullest < 0) break;
     for (const std::int32_t resource : part_pools_) {
       const Pool& pool = at(pools_, resource);
-      // The fullest in any case: of subnormal rates the product is not the quotient's inverse.
+      // The fullest resource always counts as full: for subnormal rates the product may miss the
+      // quotient.
       const bool is_full = resource == fullest || pool.left <= pool.load * level * (1 + kEqual);
       if (pool.rising == 0 || !is_full) continue;
       for (const std::int32_t user : pool.users) {

@@ -8,10 +8,10 @@
 
 namespace harpe {
 
-// What running activities get of the resources: max-min fair on the fraction of full speed. All
-// fractions rise together until a resource is full; its users stay there, the others rise on
-// (progressive filling). A resource that could serve all its users at full speed binds nobody, so
-// only what is joined through overfull ones is computed anew.
+// Shares resources among running activities: max-min fair on the fraction of full speed. All
+// fractions rise together until a resource is full; its users stop there, and the others rise on
+// (progressive filling). A resource that can serve all its users at full speed limits none of them,
+// so only the part that is connected through overfull resources is computed anew.
 class Shares {
  public:
   explicit Shares(const Workload& workload);
@@ -20,15 +20,14 @@ class Shares {
   void add(std::int32_t activity, Part part);
   void remove(std::int32_t activity);
 
-  // Takes account of what was added and removed; the activities that are new or whose speed
-  // changed.
+  // Applies additions and removals; returns the activities that are new or whose speed changed.
   [[nodiscard]] std::span<const std::int32_t> settle();
 
   [[nodiscard]] double speed(std::int32_t activity) const { return at(speed_, activity); }
-  // The use, counted from the first one of all activities, that holds it back; -1: none.
+  // The use that limits it, as an index into the uses of all activities; -1: none.
   [[nodiscard]] std::int32_t bound(std::int32_t activity) const { return at(bound_, activity); }
   [[nodiscard]] std::span<const Use> uses(std::int32_t activity) const;
-  // Where the activity's uses begin among those of all.
+  // Index of the activity's first use among the uses of all activities.
   [[nodiscard]] std::int32_t first_use(std::int32_t activity) const { return at(first_, activity); }
 
  private:
@@ -48,8 +47,8 @@ class Shares {
     bool touched = false;
     bool joined = false;  // to the part that is being computed
     std::vector<std::int32_t> users;
-    double left = 0;  // of capacity, while filling
-    double load = 0;  // rates of users that still rise
+    double left = 0;  // of the capacity, during filling
+    double load = 0;  // rates of users whose fraction still rises
     std::int32_t rising = 0;
   };
 
@@ -72,7 +71,7 @@ class Shares {
   std::vector<char> settled_;
   std::vector<std::int32_t> touched_;     // resources
   std::vector<std::int32_t> added_;       // activities
-  std::vector<std::int32_t> part_flows_;  // activities and resources of what is computed anew
+  std::vector<std::int32_t> part_flows_;  // what is computed anew, and its resources
   std::vector<std::int32_t> part_pools_;
   std::vector<std::int32_t> changed_;
 };

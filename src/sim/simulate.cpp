@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view kThePlan = "the plan";
 
-// The task that an activity's end belongs to; a Join's is what it waited for last.
+// The task that an activity belongs to; for a Join, the task that it waited for last.
 TaskId task_behind(const BuiltWorkload& built, const EngineRun& run, std::int32_t activity) {
   while (activity >= 0 && !built.of[static_cast<std::size_t>(activity)].task.valid()) {
     activity = run.spans[static_cast<std::size_t>(activity)].cause;
@@ -86,7 +86,7 @@ Checked<Ok> check_fits(const Plan& plan, const Machine& machine) {
   std::set<std::pair<Via, int>> known;
   for (const Task& task : plan.tasks) {
     if (task.kind == TaskKind::Entry || task.kind == TaskKind::Exit) continue;
-    if (task.kind == TaskKind::Collective) continue;  // collective_time has its own ways
+    if (task.kind == TaskKind::Collective) continue;  // collective_time has its own paths
     const RankId own = plan.queues[task.queue.index()].rank;
     const bool copies = task.kind == TaskKind::Copy;
     const RankId to = copies ? plan.allocs[task.writes.front().alloc.index()].rank : own;

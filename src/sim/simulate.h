@@ -17,14 +17,14 @@ namespace harpe {
 
 enum class Launch : std::uint8_t {
   Graph,  // replayed: kernels start `kernel_start` after they are ready
-  Host,   // each is issued by its rank's host thread, `kernel_issue` apart
+  Host,   // each rank's host thread issues them, `kernel_issue` apart
 };
 
-// What successive idealisation removes (sim/taxes.h); simulations of the plan itself remove
+// What successive idealisation removes (sim/taxes.h). Simulations of the plan itself remove
 // nothing.
 struct Idealisation {
   bool no_launch = false;       // kernels, copies and signals start the moment they can
-  bool tile_edges = false;      // a task starts when the first part of what it reads is there
+  bool tile_edges = false;      // a task starts when the first part of its operands is there
   bool no_round_trips = false;  // intermediates do not pass through memory
   friend bool operator==(const Idealisation&, const Idealisation&) = default;
 };
@@ -43,7 +43,7 @@ struct SimulateOptions {
   Fold fold = Fold::Auto;
 };
 
-// What a stretch of the critical path is spent on.
+// What a part of the critical path is spent on.
 enum class Spending : std::uint8_t {
   Compute,
   Memory,
@@ -57,7 +57,7 @@ enum class Spending : std::uint8_t {
 struct Segment {
   Spending spending = Spending::Compute;
   Picoseconds begin, end;
-  TaskId task;       // that it belongs to
+  TaskId task;       // the task that it belongs to
   std::string what;  // "compute fwd, rank 3", "link into rank 2"
   friend bool operator==(const Segment&, const Segment&) = default;
 };
@@ -78,25 +78,25 @@ struct MemoryPoint {
 struct Simulation {
   Picoseconds total;
   std::vector<Span> tasks;             // per task of the plan; Span::cause is a task
-  std::vector<Resource> resources;     // that Span::bound counts in
+  std::vector<Resource> resources;     // indexed by Span::bound
   std::vector<Segment> critical_path;  // in time order, without gaps
   std::vector<ResourceShare> shares;
   Picoseconds exposed_communication;  // of the worst rank: its SMs idle while it waits for data
   std::vector<MemoryPoint> memory;    // of the fullest rank over time
   std::int64_t peak_bytes = 0;        // arena and homes of one rank
-  std::vector<std::int64_t> bytes_per_level;  // that cross it, over all ranks
+  std::vector<std::int64_t> bytes_per_level;  // crossing the level, over all ranks
   std::int64_t activities = 0;
-  std::int64_t ranks_simulated = 0;  // the others do what one of these does
+  std::int64_t ranks_simulated = 0;  // each other rank does what one of these does
 };
 
 // Errors: M117 too few processors.
 [[nodiscard]] Checked<Ok> check_ranks(const Mesh& mesh, const Machine& machine);
 
-// Can the plan's ranks be laid out on the machine? Rank r is processor r. Errors: M117 too few
+// Errors if the plan's ranks do not fit the machine; rank r is processor r: M117 too few
 // processors, M118 a transport that no level between two ranks has.
 [[nodiscard]] Checked<Ok> check_fits(const Plan& plan, const Machine& machine);
 
-// Can the time be told? `what` has it: "the plan". Errors: M121 it is the longest that there is.
+// Errors: M121 the time is the longest that Picoseconds can hold. `what` has that time: "the plan".
 [[nodiscard]] Checked<Ok> check_time(Picoseconds time, std::string_view what,
                                      const Machine& machine);
 

@@ -12,19 +12,19 @@
 namespace harpe {
 namespace {
 
-// What `profile` does not measure of short plans on GPUs, fitted to those of few rows on 2 H200
-// (docs/simulator.md).
-// A copy engine in a graph begins so much later, where it copies no more than that many bytes.
+// Costs of short plans on GPUs that `profile` does not measure, fitted to plans of few rows on 2
+// H200 (docs/simulator.md).
+// Extra start of a copy engine in a graph, for copies of at most kShortCopy bytes.
 constexpr Picoseconds kEngineInGraph = from_microseconds(3.0);
 constexpr double kShortCopy = 1 << 20;
-// A kernel that raises a signal begins so late behind an engine's copy,
+// Extra start of a kernel that raises a signal behind an engine's copy.
 constexpr Picoseconds kRaisedBehindEngine = from_microseconds(6.0);
-// and one that streams weights behind other launches than the Entry's.
+// Extra start of a kernel that streams weights behind launches other than the Entry's.
 constexpr Picoseconds kStreamBehindOthers = from_microseconds(4.5);
-// What such a kernel stores for other ranks, without a flag, is seen so much later.
+// Extra delay until other ranks see what such a kernel stores for them without a flag.
 constexpr Picoseconds kInData = from_microseconds(1.0);
 
-// Of kernels that read or write another rank's memory in place.
+// The transport whose rate kernels reach when they access another rank's memory in place.
 const TransportRate* find_kernel_transport(const Machine& machine, int level) {
   constexpr std::array<std::string_view, 2> kInKernel = {"tma", "sm"};
   for (const std::string_view via : kInKernel) {
@@ -83,7 +83,7 @@ Supplier TaskCosts::supplier_of(const Task& task) const {
   return kernel != nullptr && kernel->by_library ? Supplier::Library : Supplier::Own;
 }
 
-// Those that the schedule leaves to the leaf, without those that its launch reserves or copies by.
+// The SMs that the schedule gives to the leaf, minus those that its launch reserves or copies with.
 std::int64_t TaskCosts::sms_of(const Task& task) const {
   std::int64_t sms = machine_.processor.sms;
   const auto keep = [&](const std::optional<std::int64_t>& most) {
@@ -108,13 +108,13 @@ bool TaskCosts::passes_memory(AllocId id) const {
                                     find_buffer(plan_.program, alloc.buffer)->role != Role::Temp);
 }
 
-// In its own rank's memory, once.
+// Bytes of the reference in the memory of the task's own rank, if it passes through memory.
 double TaskCosts::touched(const Task& task, const Ref& ref) const {
   const bool is_own = rank_of(ref) == rank_of(task);
   return is_own && passes_memory(ref.alloc) ? bytes_of(ref) : 0;
 }
 
-// What one read brings, in the type in which it travels.
+// Bytes that one read transfers, in the type in which they are sent.
 double TaskCosts::arriving(const Task& task, std::size_t read) const {
   const Ref& from = task.reads[read];
   const Ref& to = task.writes[std::min(read, task.writes.size() - 1)];
@@ -144,7 +144,7 @@ std::vector<Crossing> TaskCosts::crossings(TaskId id) const {
       bytes[{rank_of(task), rank_of(ref)}] += bytes_of(ref);
     }
   }
-  // The plan says what crosses, unless a route decides.
+  // The plan states the bytes of a move, unless a route determines them.
   const bool is_told = moves && !routed_ && told > 0;
   const double scale = is_told ? static_cast<double>(task.bytes) / told : 1;
   std::vector<Crossing> crossings;
@@ -154,9 +154,9 @@ std::vector<Crossing> TaskCosts::crossings(TaskId id) const {
   return crossings;
 }
 
-// How often an operand that lies in place on another rank crosses: once for each tile that needs
-// it, as no cache of the reader's holds memory of others, and as whole tiles, however few of their
-// rows there are. On a bus there is one memory for all.
+// How often an operand on another rank crosses the link: once for each tile that needs it, because
+// no cache of the reader holds other ranks' memory, and in whole tiles, however few rows are used.
+// On a bus there is one memory for all, so it crosses once.
 double TaskCosts::readings(TaskId id, std::size_t read, RankId from) const {
   const Task& task = plan_.tasks[id.index()];
   if (task.kind != TaskKind::Compute || !is_leaf(statement_of(task).leaf, Leaf::Matmul)) return 1;
@@ -172,14 +172,14 @@ double TaskCosts::readings(TaskId id, std::size_t read, RankId from) const {
   return whole * std::ceil((read == 0 ? shape.columns : shape.rows) / tile);
 }
 
-// Engines move bytes as they are: what changes type on the way is a kernel's work.
+// Copy engines move bytes unchanged; a kernel makes a copy that changes the type.
 bool TaskCosts::converts(const Task& task) const {
   if (task.kind != TaskKind::Copy || (task.via != Via::Ce && task.via != Via::Tma)) return false;
   return dtype_of(task.reads.front()) != dtype_of(task.writes.front());
 }
 
-// How many times what the plan says crosses for one read. Who takes a part and rounds it reads it
-// in the type that it is held in.
+// The factor between the bytes that cross for a read and those that the plan states. A receiver
+// that reads and rounds a part reads it in the type of the source.
 double TaskCosts::widening(const Task& task, std::size_t read) const {
   const RankId from = rank_of(task.reads[read]);
   const RankId to = rank_of(task.writes[std::min(read, task.writes.size() - 1)]);
@@ -192,8 +192,8 @@ double TaskCosts::widening(const Task& task, std::size_t read) const {
   return crosses_unrounded(task, level) ? held / static_cast<double>(size_in_bytes(*task.wire)) : 1;
 }
 
-// Who takes a part of the collective rounds it: on all machines where the machine's line says so,
-// and where its sums are priced as our own pulls. NCCL moves what was rounded before.
+// True if the receiver of a collective's part rounds it: everywhere if the machine's line says so,
+// and where its sums are priced as our own pulls. NCCL moves parts that were rounded before.
 bool TaskCosts::crosses_unrounded(const Task& task, int level) const {
   if (launches_.is_by_nccl(TaskId(&task - plan_.tasks.data()))) return false;
   const TransportRate* const rate = find_transport(machine_, "nccl", level);
@@ -210,8 +210,8 @@ Picoseconds TaskCosts::kernel_starts(TaskId id) const {
   return machine_.processor.kernel_start.scaled(static_cast<double>(launches_.kernels(id)));
 }
 
-// Whether a copy engine makes the copy, whatever transport its schedule names. A launch without
-// kernels is an engine's where the schedule asks for one.
+// True if a copy engine makes the copy, whatever transport its schedule names. If the launch has no
+// kernels, it is an engine's where the schedule selects one.
 bool TaskCosts::is_by_engine(TaskId id) const {
   const Task& task = plan_.tasks[id.index()];
   if (launches_.of(id) == nullptr) return task.via == Via::Ce && !converts(task);
@@ -234,7 +234,7 @@ Activity TaskCosts::transfer(TaskId id) const {
   }
   for (const Crossing& crossing : crossings(id)) cost.bytes += crossing.bytes;
   const int level = level_between(machine_, from.value, to.value);
-  // What nobody tells how many multiprocessors it may have takes all there are.
+  // A transfer without an SM budget uses every SM.
   const bool by_kernel = converts(task) || (task.via == Via::Ce && !by_engine);
   if (const TransportRate* const rate = find_transport(machine_, "sm", level);
       rate != nullptr && by_kernel) {
@@ -247,8 +247,8 @@ Activity TaskCosts::transfer(TaskId id) const {
     cost.sms = sms_of_move(task.via);
   }
   Activity activity = transfer_activity(machine_, map_, cost);
-  // An engine of a processor that computes beside it copies the signal behind what it moves too;
-  // else a kernel raises it, and what is behind the launch waits for that.
+  // A copy engine beside the SMs also copies the signal. Otherwise a kernel raises the signal, and
+  // tasks behind the launch wait for that kernel.
   const bool raises = raises_[id.index()] != 0 && machine_.processor.sms > 1;
   const bool has_launch = is_known && launches_.by(id) == DoneBy::Itself;
   const bool is_beside_kernels = is_known && machine_.processor.sms > 1;
@@ -262,7 +262,7 @@ Activity TaskCosts::transfer(TaskId id) const {
   if (by_kernel && converts(task) && from == cost.driver) {
     activity.start += converted_store_delay(machine_, level);
   }
-  // A kernel that reads another rank's memory waits for what it asked for to come.
+  // A kernel that reads another rank's memory waits for its first data.
   if (has_launch && !by_engine && from != cost.driver) {
     activity.start += signal_delay(machine_, from, to);
   }
@@ -279,8 +279,8 @@ std::int64_t TaskCosts::sms_of_move(Via via) const {
   return 0;
 }
 
-// What a kernel reads or writes in place on other ranks takes the links at the kernel's pace, and
-// no less time than the links need.
+// Accesses of a kernel to other ranks' memory load the links at the kernel's pace. The kernel takes
+// at least the time that the links need.
 void TaskCosts::reach_other_ranks(const Task& task, Activity& activity) const {
   const TaskId id(&task - plan_.tasks.data());
   const std::vector<Crossing> all = crossings(id);
@@ -314,13 +314,13 @@ bool TaskCosts::continues_launch(TaskId id) const {
   return by != DoneBy::Itself && launches_.lead(id) != id;
 }
 
-// What a kernel of other tasks moves meanwhile takes no launch and, where it stores what it has
-// made, no multiprocessors of its own.
+// A move that a kernel of other tasks makes has no launch of its own. If the kernel stores its own
+// results, the move uses no SMs of its own either.
 Activity TaskCosts::fused_copy(TaskId id) const {
   Activity activity = transfer(id);
   const bool stores = launches_.by(id) == DoneBy::FusedStore;
   if (stores) activity.start = {};
-  // What a kernel of few rows stores for others is no sooner there.
+  // Stores of a kernel of few rows for other ranks arrive no sooner than those of other kernels.
   if (stores && launches_.is_streamed(id)) {
     const RankId to = rank_of(plan_.tasks[id.index()].writes.front());
     const RankId from = rank_of(plan_.tasks[id.index()].reads.front());
@@ -401,7 +401,7 @@ CollectiveCost TaskCosts::collective_cost(const std::vector<TaskId>& members) co
       .members = static_cast<std::int64_t>(members.size()),
       .by = launches_.is_by_nccl(members.front()) ? Supplier::Library : Supplier::Own};
   const RankId first = rank_of(plan_.tasks[members.front().index()]);
-  double most = 0;  // that enters one member
+  double most = 0;  // bytes that enter one member
   for (const TaskId member : members) {
     const RankId rank = rank_of(plan_.tasks[member.index()]);
     if (rank != first) {
@@ -431,7 +431,7 @@ CollectiveCost TaskCosts::collective_cost(const std::vector<TaskId>& members) co
       cost.bytes = most * count / others;
       break;
     case CollectiveOp::ReduceScatter:
-      // NCCL only moves what others give.
+      // NCCL only moves the contributions.
       cost.kind =
           cost.by == Supplier::Library ? CollectiveKind::AllToAll : CollectiveKind::ReduceScatter;
       cost.bytes = most * count / others;

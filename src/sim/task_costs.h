@@ -20,49 +20,49 @@
 
 namespace harpe {
 
-// What crosses from one rank to another for a task.
+// The bytes that a task moves from one rank to another.
 struct Crossing {
   RankId from;
   RankId to;
   double bytes = 0;
 };
 
-// What each task of a plan costs on a machine, as it is launched.
+// The cost of each task of a plan on a machine, as the launch plan launches it.
 class TaskCosts {
  public:
-  // Requires: check_fits; all outlive this.
+  // Requires: check_fits; all arguments outlive this.
   TaskCosts(const Plan& plan, const launch::LaunchPlan& launches, const Machine& machine,
             const ResourceMap& map, const Idealisation& ideal);
 
   [[nodiscard]] const TaskLaunches& launches() const { return launches_; }
-  // Of every kind but Collective, whose members' costs hang together (collective).
+  // For every kind but Collective, whose members' costs depend on each other (collective).
   [[nodiscard]] Activity activity_of(TaskId task) const;
   [[nodiscard]] std::vector<Crossing> crossings(TaskId task) const;
-  // Of a group. Requires: all its tasks, in rank order.
+  // The cost of a group. Requires: all its tasks, in rank order.
   [[nodiscard]] CollectiveCost collective_cost(const std::vector<TaskId>& members) const;
-  // One member's part of what its group costs.
+  // One member's part of its group's cost.
   [[nodiscard]] Activity collective(TaskId task, const CollectiveCost& cost) const;
-  // Whether it is done by kernels that an earlier task of its launch began.
+  // True if kernels that an earlier task of its launch started do the task.
   [[nodiscard]] bool continues_launch(TaskId task) const;
 
-  // From what a task of a launch of several waits for until all of that launch is over, at least.
-  // 0 where another task's is as long, and of all others.
+  // The least time from the arrival of a task's operands until its whole launch, of several tasks,
+  // is over. 0 where another task's time is as long, and for all other tasks.
   [[nodiscard]] Picoseconds held(TaskId task) const { return held_[task.index()]; }
-  // Whether it is the last of those that kernels of a launch compute.
+  // True if it is the last task that the kernels of its launch compute.
   [[nodiscard]] bool is_last(TaskId task) const;
-  // How much later than its work is over the last tile of a task is stored: its blocks also work at
-  // tiles of tasks behind it.
+  // How long after its share of the work a task's last tile is stored, because thread blocks also
+  // work on tiles of later tasks.
   [[nodiscard]] Picoseconds late(TaskId task) const { return late_[task.index()]; }
-  // The part of a task's tiles that is made last, all of them at once; 1 where that is not known.
+  // The share of a task's tiles that its last wave makes, all at once; 1 where it is unknown.
   [[nodiscard]] double last_wave(TaskId task) const { return last_wave_[task.index()]; }
 
  private:
-  // Computes of one launch and statement: kernels work through their tiles together.
+  // Computes of one launch and statement, whose tiles a kernel works through together.
   struct Group {
     std::vector<TaskId> tasks;
     bool masked = false;
     Activity activity;  // of all tasks
-    Picoseconds last;   // what the last task takes by itself
+    Picoseconds last;   // what the last task takes alone
   };
   using LeafKey =
       std::tuple<std::string_view, DType, std::array<double, 7>, bool, std::int64_t, Supplier>;
@@ -112,17 +112,17 @@ class TaskCosts {
   Idealisation ideal_;
   PlanWork work_;
   TaskLaunches launches_;
-  std::vector<char> in_16_bits_;  // per allocation: partial states
+  std::vector<char> in_16_bits_;  // per allocation: stored as 16-bit partials
   bool routed_ = false;
-  std::vector<TaskWork> shapes_;     // per task: of computes
-  std::vector<std::int32_t> group_;  // per task: of computes with work; else -1
-  std::vector<double> shares_;       // per task: of its group's time
-  std::vector<Picoseconds> held_;    // per task, as the next
+  std::vector<TaskWork> shapes_;     // per task, for computes
+  std::vector<std::int32_t> group_;  // per task, for computes with work; else -1
+  std::vector<double> shares_;       // per task: its share of its group's time
+  std::vector<Picoseconds> held_;    // per task, as the next two
   std::vector<Picoseconds> late_;
   std::vector<double> last_wave_;
-  std::vector<char> raises_;  // per task: a signal on another rank
+  std::vector<char> raises_;  // per task: it raises a signal on another rank
   std::vector<Group> groups_;
-  std::map<LeafKey, Activity> leaves_;  // what was priced already
+  std::map<LeafKey, Activity> leaves_;  // leaves that are priced already
 };
 
 }  // namespace harpe

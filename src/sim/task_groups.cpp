@@ -5,7 +5,7 @@
 #include "sim/task_costs.h"
 #include "support/check.h"
 
-// What kernels that multiply take: the computes of a launch together, and each one's share.
+// The costs of kernels that multiply: of a launch's computes together, and the share of each.
 namespace harpe {
 namespace {
 
@@ -13,7 +13,7 @@ double points_of(const TaskWork& work) {
   return work.batch * work.rows * work.columns * work.depth;
 }
 
-// Does the last task only add to what others of the launch have begun?
+// True if the last task only adds to results that other tasks of the launch have begun.
 bool adds_to_others(std::span<const TaskPart> parts) {
   return parts.back().target->mode == WriteMode::Add;
 }
@@ -30,9 +30,9 @@ bool stores_at_peers(const launch::Launch* launch) {
          });
 }
 
-// How much longer a kernel that streams weights takes because its last rows come late: until then
-// it loads no more weights than it has room for. By figures fitted to 13 plans of up to 256 rows on
-// 2 H200 (docs/simulator.md), and at most as long as it takes by itself.
+// How much longer a kernel that streams weights takes because its last rows come late: until they
+// come, it loads only the weights that it has room for. Fitted to 13 plans of up to 256 rows on 2
+// H200 (docs/simulator.md); at most its time alone.
 Picoseconds delay_of_stream(std::span<const TaskPart> parts, Picoseconds by_itself) {
   constexpr double kUs = 0.5;
   constexpr double kUsOfRow = 0.05;
@@ -43,7 +43,7 @@ Picoseconds delay_of_stream(std::span<const TaskPart> parts, Picoseconds by_itse
 
 }  // namespace
 
-// Computes of one launch and statement.
+// Groups computes of one launch and statement.
 void TaskCosts::group() {
   shapes_.resize(plan_.tasks.size());
   group_.resize(plan_.tasks.size(), -1);
@@ -108,7 +108,7 @@ void TaskCosts::measure(Group& group) {
   const std::optional<Tickets> tickets = tickets_of(group, parts);
   const bool is_slow = sends && tickets && !ideal_.tile_edges;
   if (sends && tickets) {
-    // Every panel that leaves is stored by whole tiles of its own, however few rows it has.
+    // Every sent panel is stored as whole tiles of its own, however few rows it has.
     take(group.activity, from_seconds(group.activity.work.seconds() * tickets->apart()));
     for (std::size_t i = 0; i < parts.size(); ++i) {
       last_wave_[group.tasks[i].index()] = 1 / std::max(1.0, tickets->steps(i, i));
@@ -123,7 +123,7 @@ void TaskCosts::measure(Group& group) {
                                                       sms_of(plan_.tasks[first.index()]));
   std::vector<double> shares = shares_of(parts, waves);
   if (sends && launches_.is_streamed(first)) {
-    // All sums are made at the end, so that none leaves before.
+    // The kernel makes all sums at its end, so that no sum is sent earlier.
     std::ranges::fill(shares, 0.0);
     shares.front() = 1.0;
   }
@@ -135,10 +135,10 @@ void TaskCosts::measure(Group& group) {
   }
 }
 
-// While stores fill the links, the copy engine brings operands later; what ranks store for each
-// other comes as late as the last tiles that it is added to; and tiles that leave are small, so
-// that the second level of cache decides where no cluster shares what they read. Fitted to 2 H100,
-// 2 H200 and 4 H200 (docs/simulator.md).
+// Slows down a kernel that stores for other ranks. While stores fill the links, the copy engine
+// brings operands later. What ranks store for each other arrives as late as the last tiles that it
+// is added to. Tiles of such kernels are small, so that the L2 cache limits them where no cluster
+// shares what they read. Fitted to 2 H100, 2 H200 and 4 H200 (docs/simulator.md).
 void TaskCosts::slow_down(Group& group, double reads) const {
   constexpr double kOfLinks = 0.2;
   const Picoseconds kStandstill = from_microseconds(6);
@@ -154,7 +154,7 @@ void TaskCosts::slow_down(Group& group, double reads) const {
   take(group.activity, work + from_seconds(kOfLinks * sent) + stands);
 }
 
-// One after the other in one launch, tasks take no longer than each in one of its own.
+// Tasks one after the other in one launch take no longer than in a launch each.
 void TaskCosts::measure_alone(Group& group, std::span<const TaskPart> parts) {
   Picoseconds all;
   for (std::size_t i = 0; i < parts.size(); ++i) {
@@ -166,17 +166,17 @@ void TaskCosts::measure_alone(Group& group, std::span<const TaskPart> parts) {
   if (all < group.activity.work) take(group.activity, all);
 }
 
-// What tiles that are taken whole add to tasks' shares of the launch's time. Blocks that hold tiles
-// of a task which has not arrived do not help others, so from its arrival on the launch takes as
-// long as a block takes for every so manieth of the tickets from its first on; but a task whose
-// successor's are as many is never later than that. And its own tiles are made at the end of a
-// wave, when blocks are halfway through others.
+// What holding whole tiles adds to the tasks' shares of the launch's time. A block that holds a
+// tile of a task that has not arrived does not help with other tiles. From the task's arrival on,
+// the launch takes at least as long as one block takes for its tickets from the task's first one
+// on. A task is not held if the next one has as many steps left. A task's own last tiles end with a
+// wave, when blocks are halfway through tiles of others (`late_`).
 void TaskCosts::hold_tiles(const Group& group, std::span<const TaskPart> parts,
                            const std::optional<Tickets>& tickets) {
   if (adds_to_others(parts)) return;
   const std::size_t last = parts.size() - 1;
   if (!tickets) {
-    // However many processors are free by then.
+    // However many SMs are free by then.
     const bool is_streamed = launches_.is_streamed(group.tasks.front());
     held_[group.tasks[last].index()] =
         group.last + (is_streamed ? delay_of_stream(parts, group.last) : Picoseconds{});
@@ -212,7 +212,7 @@ std::optional<Tickets> TaskCosts::tickets_of(const Group& group,
   return tickets;
 }
 
-// The same bytes in so much time, at no more than the memory's bandwidth.
+// Changes the time to `work` for the same bytes, at no more than the memory's bandwidth.
 void TaskCosts::take(Activity& activity, Picoseconds work) const {
   const double pace = activity.work.seconds() / work.seconds();
   for (Use& use : activity.uses) {
@@ -223,7 +223,7 @@ void TaskCosts::take(Activity& activity, Picoseconds work) const {
   activity.work = work;
 }
 
-// As if it were alone, reading what it would then read.
+// The task's work as if it were alone, with its own reads.
 TaskPart TaskCosts::part_of(TaskId id) const {
   const Task& task = plan_.tasks[id.index()];
   const TaskWork& own = shapes_[id.index()];
@@ -263,7 +263,7 @@ bool TaskCosts::is_last(TaskId id) const {
   return at >= 0 && groups_[static_cast<std::size_t>(at)].tasks.back() == id;
 }
 
-// Ranks do much alike: what was priced for one is moved to the other.
+// Ranks do much the same: what was priced for one rank is moved to another.
 Activity TaskCosts::leaf_activity(TaskId id, const LaunchWork& work, bool masked) {
   const Task& task = plan_.tasks[id.index()];
   const LeafShape& shape = work.shape;

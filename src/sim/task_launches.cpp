@@ -12,7 +12,7 @@ namespace {
 constexpr std::string_view kCopyEngine = "copy_engine";
 constexpr std::string_view kNccl = "nccl";
 
-// How the launch's kernels, which have panels, do a task of it.
+// How the kernels with panels of a launch do one of its tasks.
 DoneBy done_by_panels(const launch::Launch& launch, const Task& task) {
   switch (task.kind) {
     case TaskKind::Compute:
@@ -121,7 +121,7 @@ std::vector<TaskId> TaskLaunches::makers(TaskId store) const {
   return found;
 }
 
-// Whether a task reads what the other one writes.
+// True if the copy reads something that `maker` writes.
 bool TaskLaunches::takes(TaskId copy, TaskId maker) const {
   const auto is_made = [&](const Ref& read) {
     return std::ranges::any_of(plan_.tasks[maker.index()].writes,
@@ -161,7 +161,7 @@ std::int64_t TaskLaunches::copy_blocks(TaskId task) const {
   return blocks;
 }
 
-// Of inputs of its rank's own, which a kernel may read in place.
+// A copy within the rank of its own homes, which a kernel may read in place.
 bool TaskLaunches::is_local_copy(const Task& task) const {
   if (task.kind != TaskKind::Copy) return false;
   const RankId rank = plan_.queues[task.queue.index()].rank;

@@ -3,12 +3,12 @@
 
 #include "sim/task_costs.h"
 
-// What tasks that multiply nothing read and write: sums, roundings, images.
+// Memory traffic of tasks without GEMMs: sums, roundings, images.
 namespace harpe {
 
-// What sums, roundings and images read and write, launch by launch: a source after the other is
-// added to what the first one left. A total of several sources is made beside its home, and rounded
-// into it once.
+// The bytes that sums, roundings and images read and write, launch by launch. Each launch adds one
+// source to the result of the previous launch. A total of several sources is made beside its home,
+// and rounded into it once.
 std::vector<double> TaskCosts::passes_of(const Task& task) const {
   double target = 0;
   for (const Ref& ref : task.writes) target += touched(task, ref);
@@ -31,9 +31,9 @@ std::vector<double> TaskCosts::passes_of(const Task& task) const {
   return passes;
 }
 
-// Of a member of a sum: pulls add contributions one by one, rounded as they are taken; beside NCCL,
-// which only moves, all that leaves is rounded before and folded behind. A machine's curve has all
-// of a sum of which nothing is rounded.
+// The passes of a member of a sum. Pulls add contributions one by one and round them as they read
+// them. NCCL only moves data, so all that leaves is rounded before and folded behind. If nothing is
+// rounded, the machine's curve already contains the passes.
 std::vector<double> TaskCosts::passes_of_sum(const Task& task, Supplier by) const {
   if (task.collective != CollectiveOp::ReduceScatter || !task.wire || ideal_.no_round_trips) {
     return {};
@@ -46,15 +46,15 @@ std::vector<double> TaskCosts::passes_of_sum(const Task& task, Supplier by) cons
   for (const Ref& read : task.reads) {
     const bool is_rounded = dtype_of(read) == *task.wire;
     if (rank_of(read) == rank_of(task) || (is_rounded && !is_moved)) continue;
-    if (passes.empty()) passes.push_back(2 * state);  // what the others are added to
+    if (passes.empty()) passes.push_back(2 * state);  // the sum that the others are added to
     if (!is_moved || !is_rounded) passes.push_back(is_moved ? state + sent : sent);
     passes.push_back(sent + 2 * state);
   }
   return passes;
 }
 
-// Contributions that a product adds to its own sums, each as a product with the identity: a tile's
-// rows more of depth.
+// Contributions that a GEMM adds to its own sums, each as a GEMM with the identity, whose depth is
+// the rows of a tile.
 Activity TaskCosts::added_at_home(TaskId id) const {
   const Task& finalise = plan_.tasks[id.index()];
   const std::string_view dtype = print(operand_type(finalise));
@@ -70,7 +70,7 @@ Activity TaskCosts::added_at_home(TaskId id) const {
   Activity activity;
   activity.work =
       std::max(Picoseconds(1), leaf_bound(machine_, print(Leaf::Matmul), dtype, flops, bytes));
-  // Threads of the kernel of few rows look at what they add one behind the other (docs/kernels.md).
+  // Threads of the kernel of few rows read their addends one after the other (docs/kernels.md).
   constexpr double kStreamedAdds = 0.55e12;  // bytes a second
   if (launches_.is_streamed(id)) {
     activity.work = std::max(activity.work, from_seconds(bytes / kStreamedAdds));

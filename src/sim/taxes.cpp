@@ -14,7 +14,7 @@ struct Roofline {
   Resource bound;
 };
 
-// SMs that a transport takes are its schedule's choice, not work to be done.
+// The SMs of a transport are a choice of the schedule, not work.
 bool counts(const Plan& plan, const BuiltWorkload& built, std::size_t activity, const Use& use) {
   const Resource& resource = built.workload.resources[static_cast<std::size_t>(use.resource)];
   const TaskId task = built.of[activity].task;
@@ -22,8 +22,8 @@ bool counts(const Plan& plan, const BuiltWorkload& built, std::size_t activity, 
   return plan.tasks[task.index()].kind == TaskKind::Compute;
 }
 
-// No schedule of these activities is faster than the busiest resource lets it be: what is taken of
-// it, over the most that queues, one activity at a time each, can take at once.
+// No schedule of these activities is faster than its busiest resource allows: the units used of it,
+// divided by the most that queues, which run one activity at a time each, can use at once.
 Roofline roofline_of(const Plan& plan, const BuiltWorkload& built) {
   const Workload& workload = built.workload;
   const std::size_t count = workload.resources.size();
@@ -56,12 +56,12 @@ Roofline roofline_of(const Plan& plan, const BuiltWorkload& built) {
   return best;
 }
 
-// How much of a delay of one rank reaches the end; the largest over a few ranks.
+// The share of one rank's delay that reaches the end; the largest over a few ranks.
 double skew_sensitivity(const Plan& plan, const launch::LaunchPlan& launches,
                         const Machine& machine, const SimulateOptions& options, Picoseconds total) {
   constexpr std::int64_t kShare = 10;
   const Picoseconds delay = std::min(Picoseconds(total.value / kShare),
-                                     Picoseconds::longest() - total);  // a late run can be told
+                                     Picoseconds::longest() - total);  // the late run has a time
   if (delay.value == 0) return 0;
   const std::int64_t ranks = plan.mesh.ranks();
   double most = 0;
@@ -85,7 +85,7 @@ Checked<Taxes> tax(const Plan& plan, const launch::LaunchPlan& launches, const M
   taxes.total = time();
   HP_REQUIRE_OK(check_time(taxes.total, "the plan", machine));
   taxes.skew_sensitivity = skew_sensitivity(plan, launches, machine, options, taxes.total);
-  // An anomaly may make an idealised run slower: that tax is none then, and nobody's gain.
+  // By a scheduling anomaly an idealised run may be slower: that tax is then zero.
   options.ideal.no_launch = true;
   const Picoseconds launched = std::min(taxes.total, time());
   options.ideal.tile_edges = true;

@@ -7,7 +7,7 @@
 namespace harpe {
 namespace {
 
-// The number behind the word; none where the text lacks it.
+// The number that follows the word in the text; none where the word or the number is missing.
 std::optional<std::int64_t> number_behind(std::string_view text, std::string_view word) {
   const std::size_t at = text.find(word);
   if (at == std::string_view::npos) return std::nullopt;

@@ -32,7 +32,7 @@ class Tiler {
   }
 
  private:
-  // Members of a collective that a member waits for.
+  // The other members that a collective's member waits for.
   struct Sources {
     std::int64_t count = 0;
     std::int64_t seen = 0;
@@ -49,7 +49,7 @@ class Tiler {
     const Activity& whole = from_.workload.activities[i];
     first_.push_back(static_cast<std::int32_t>(out_.of.size()));
     const std::int64_t work = whole.work.value;
-    const bool arrives = from_.of[i].role == ActivityRole::Arrive;  // tile by tile
+    const bool arrives = from_.of[i].role == ActivityRole::Arrive;  // one tile after the other
     const std::int64_t parts = work < parts_ && !arrives ? 1 : parts_;
     for (std::int64_t part = 0; part < parts; ++part) {
       Activity activity = whole;
@@ -85,7 +85,7 @@ class Tiler {
     }
   }
 
-  // The parts that bring what this source has, each when the source has got as far.
+  // Connects the parts that need this source; each waits for the matching part of the source.
   void connect_source(const Dependency& edge, std::int32_t first, std::int32_t parts) {
     Sources& sources = sources_[static_cast<std::size_t>(edge.after)];
     const std::int64_t seen = sources.seen++;

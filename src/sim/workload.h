@@ -8,20 +8,21 @@
 
 namespace harpe {
 
-// What the engine runs: activities in queues, dependencies, and resources they share. Knows neither
-// plans nor machines. Made from a plan (sim/build.h) or from a normal form (search/outline.h).
+// The input of the engine: activities in queues, dependencies, and shared resources. It depends on
+// neither plans nor machines. It is made from a plan (sim/build.h) or a normal form
+// (search/outline.h).
 
 enum class ResourceKind : std::uint8_t { Sm, Memory, Egress, Ingress, Message, Proxy, Bus };
 
 struct Resource {
   ResourceKind kind = ResourceKind::Sm;
-  std::int32_t rank = 0;   // whose
+  std::int32_t rank = 0;   // the owner
   std::int32_t level = 0;  // of the machine, for links
   double capacity = 0;     // units per second: SMs, bytes per second, messages per second
   friend bool operator==(const Resource&, const Resource&) = default;
 };
 
-// What an activity takes of a resource while it runs at full speed, in units per second.
+// How much an activity uses of a resource at full speed, in units per second.
 struct Use {
   std::int32_t resource = 0;
   double rate = 0;
@@ -30,28 +31,28 @@ struct Use {
 
 // Why an activity could not start earlier.
 enum class WaitKind : std::uint8_t {
-  Queue,    // its queue was busy with the one before
+  Queue,    // the previous activity of its queue
   Event,    // an event of the same rank
   Signal,   // a signal that another rank writes
-  Barrier,  // all ranks' signals
+  Barrier,  // signals of all ranks of a barrier
   Member,   // a collective's other members
 };
 struct Dependency {
   std::int32_t before = 0;
   std::int32_t after = 0;
   WaitKind kind = WaitKind::Event;
-  Picoseconds delay;  // from the end of `before` until `after` knows of it
+  Picoseconds delay;  // from the end of `before` until `after` sees it
   friend bool operator==(const Dependency&, const Dependency&) = default;
 };
 
-constexpr std::int32_t kNoQueue = -1;  // waits for its dependencies alone
+constexpr std::int32_t kNoQueue = -1;  // waits only for its dependencies
 
 struct Activity {
   std::int32_t queue = kNoQueue;
-  Picoseconds start;      // fixed, at its beginning: a launch, a copy's set-up; holds the queue
-  Picoseconds work;       // at full speed; shares of resources make it longer
+  Picoseconds start;      // fixed, before the work: a launch, a copy's set-up; holds the queue
+  Picoseconds work;       // at full speed; sharing resources makes it longer
   std::vector<Use> uses;  // of different resources
-  // Of a running kernel: while it waits, its queue free, it keeps what it uses of the SMs.
+  // A running kernel: while it waits and its queue is free, it keeps its SMs.
   bool resident = false;
   friend bool operator==(const Activity&, const Activity&) = default;
 };
@@ -61,9 +62,8 @@ struct Workload {
   std::vector<Activity> activities;  // those of one queue run in the order of their indices
   std::vector<Dependency> dependencies;
   std::int32_t queues = 0;
-  // Per queue, where it is not a queue: how many of its activities run at a time, those first that
-  // were ready first, and of these the one of least index. Queues beyond the list, and those of 0,
-  // are queues.
+  // Per queue that is a pool: how many of its activities run at a time. Those that were ready first
+  // go first, then those of least index. Queues with 0, and queues beyond the list, are FIFO.
   std::vector<std::int32_t> servers;
 };
 

@@ -16,7 +16,7 @@ constexpr std::size_t kDigits = 12;
 
 std::size_t aligned(std::size_t size) { return (size + 3) / 4 * 4; }
 
-// The build id among the notes of a segment, as hexadecimal; or "".
+// The build id among the notes of a segment, in hexadecimal; or "".
 std::string find_id(std::span<const unsigned char> notes) {
   while (notes.size() >= sizeof(ElfW(Nhdr))) {
     ElfW(Nhdr) head;
@@ -37,7 +37,7 @@ std::string find_id(std::span<const unsigned char> notes) {
   return {};
 }
 
-// Whether this code is part of the object: of the program, or of a shared library.
+// True if this code is part of the object: the program or a shared library.
 bool holds_this(const dl_phdr_info& object) {
   const auto here = reinterpret_cast<ElfW(Addr)>(&identify_build);
   return std::ranges::any_of(

@@ -5,10 +5,9 @@
 
 namespace harpe {
 
-// "0.1.0+3fa29c41d7e0": a version and which build of it this is, equal for equal binaries: of the
-// program or the shared library that this code is in.
-// Schedules that one build found are not those that another would. The version alone where the
-// linker left no build id.
+// "0.1.0+3fa29c41d7e0": a version and the build id of the program or shared library that contains
+// this code, equal for equal binaries. Different builds may find different schedules. The version
+// alone if the linker left no build id.
 [[nodiscard]] std::string identify_build(std::string_view version);
 
 }  // namespace harpe

@@ -5,7 +5,7 @@
 
 namespace harpe {
 
-// An invariant of ours is broken. Only the process boundaries catch it (cli main, test runner).
+// A broken invariant of Harpe. Only process boundaries catch it (cli main, test runner).
 class InternalError : public std::logic_error {
  public:
   using std::logic_error::logic_error;

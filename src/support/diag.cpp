@@ -36,7 +36,7 @@ std::string fill(std::string_view text, const Write& write) {
 
 constexpr std::string_view kOption = "option:";
 
-// What stands for the placeholder `option:NAME=VALUE`; none where it is of an argument.
+// The text for the placeholder `option:NAME=VALUE`; none if the placeholder is an argument's.
 std::optional<std::string> write_option(std::string_view placeholder, OptionWords words) {
   if (!placeholder.starts_with(kOption)) return std::nullopt;
   placeholder.remove_prefix(kOption.size());
@@ -45,7 +45,7 @@ std::optional<std::string> write_option(std::string_view placeholder, OptionWord
                placeholder.substr(std::min(equals + 1, placeholder.size())));
 }
 
-// Arguments come from users and files.
+// Arguments may come from users and files.
 std::string text_of(const DiagArg& arg) {
   if (const auto* integer = std::get_if<std::int64_t>(&arg.value)) return std::to_string(*integer);
   if (const auto* real = std::get_if<double>(&arg.value)) {
@@ -56,7 +56,7 @@ std::string text_of(const DiagArg& arg) {
   return abridge(std::get<std::string>(arg.value));
 }
 
-// A note may have several lines, as a compiler's log has; those behind the first are indented.
+// A note may have several lines, such as a compiler's log; lines after the first are indented.
 std::string text_of(std::string_view note) {
   while (note.ends_with('\n')) note.remove_suffix(1);
   std::string out;

@@ -13,7 +13,7 @@
 
 namespace harpe {
 
-// Every diagnostic Harpe can give, by code. Families: T text, P program, M mesh and machine,
+// Every diagnostic that Harpe reports, by code. Families: T text, P program, M mesh and machine,
 // S schedule primitive, F normal form, V verifier finding, I files and tensors, U usage, X fault,
 // G graphics processors, N transports between ranks (networks).
 enum class DiagCode : std::uint16_t {
@@ -23,12 +23,12 @@ enum class DiagCode : std::uint16_t {
 };
 
 enum class Verdict : std::uint8_t {
-  Illegal,      // wrong whatever the compiler could do
+  Illegal,      // wrong under any implementation
   Unproven,     // may be right; the note says what was tried
-  Unsupported,  // right, and not built
+  Unsupported,  // right, but not implemented
 };
 
-// The registered text of one code: what `harpe explain` and docs/errors.md show.
+// The registered text of one code, as `harpe explain` and docs/errors.md show it.
 struct DiagInfo {
   DiagCode code;
   std::string_view name;  // "S102"
@@ -39,7 +39,7 @@ struct DiagInfo {
 };
 
 struct DiagArg {
-  std::string_view name;  // a literal: the placeholder it fills
+  std::string_view name;  // a literal: the name of its placeholder
   std::variant<std::int64_t, double, std::string> value;
 
   DiagArg(std::string_view n, std::string v) : name(n), value(std::move(v)) {}
@@ -53,7 +53,7 @@ struct DiagArg {
   friend bool operator==(const DiagArg&, const DiagArg&) = default;
 };
 
-// Where in a text: 1-based line and column, with the file's name where there is one.
+// A position in a text: 1-based line and column, with the file's name if there is one.
 struct SourcePosition {
   std::string file;
   std::int64_t line = 0;
@@ -61,7 +61,7 @@ struct SourcePosition {
   friend bool operator==(const SourcePosition&, const SourcePosition&) = default;
 };
 
-// A refusal or finding: code and typed arguments. Rendered only where it is shown.
+// A refusal or finding: a code and typed arguments. It is rendered only when it is shown.
 struct [[nodiscard]] Diag {
   DiagCode code;
   std::vector<DiagArg> args;
@@ -81,15 +81,15 @@ using Checked = Result<T, Diag>;
 [[nodiscard]] const DiagInfo& info(DiagCode code);
 [[nodiscard]] std::optional<DiagCode> find_diag(std::string_view name);
 
-// "error[S102]: file:3:7: message; remedy" and one "  note: …" line per note. What is passed over
-// and not refused is a "warning".
+// "error[S102]: file:3:7: message; remedy" and one "  note: …" line per note. The severity of what
+// is skipped rather than refused is "warning".
 [[nodiscard]] std::string render(const Diag& diag, std::string_view severity = "error");
 // The message alone, placeholders filled.
 [[nodiscard]] std::string render_message(const Diag& diag);
-// What to do about it, placeholders filled; "" where nothing is registered.
+// The remedy, placeholders filled; "" if none is registered.
 [[nodiscard]] std::string render_remedy(const Diag& diag);
 
-// The one candidate that `name` begins, or the nearest by edit distance, if any is; in any case.
+// The one candidate that `name` begins, or the nearest by edit distance, if any; case-insensitive.
 [[nodiscard]] std::optional<std::string> nearest(std::string_view name,
                                                  std::span<const std::string> candidates);
 // " (did you mean `ring`?)" or "": for `{hint}` placeholders of unknown-name diagnostics.

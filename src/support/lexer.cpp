@@ -80,7 +80,7 @@ class Scanner {
     return fail(DiagCode::T002, column, printable(c));
   }
 
-  // One of a string, which may be shown wherever the string is.
+  // Takes one character of a string; only characters that can be shown are allowed.
   Checked<Ok> take_character() {
     const std::size_t length = source_[i_] == '\t' ? 1 : shown_length(source_, i_);
     if (length > 0) {

@@ -18,8 +18,8 @@ struct Token {
   std::int64_t column;
 };
 
-// A position in a token sequence; the recursive-descent parsers of every text form stand on it.
-// The source must outlive it. Every `expect_…` fails with T001 at the current token.
+// A position in a token sequence, on which the recursive-descent parsers of all text forms are
+// built. The source must outlive it. Every `expect_…` fails with T001 at the current token.
 class Cursor {
  public:
   // Errors: T002, T004.

@@ -14,14 +14,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// "`ulimit -u` is 64, "; nothing where there is no limit.
+// "`ulimit -u` is 64, "; "" without a limit.
 std::string print_limit(__rlimit_resource resource, const std::string& name, rlim_t unit = 1) {
   rlimit limit{};
   if (::getrlimit(resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return "";
   return "`ulimit -" + name + "` is " + std::to_string(limit.rlim_cur / unit) + ", ";
 }
 
-// "0::/user.slice" -> the folder of this process's control group.
+// The folder of this process's control group: from "0::/user.slice".
 std::optional<fs::path> find_group() {
   constexpr std::string_view kUnified = "0::/";
   std::ifstream groups("/proc/self/cgroup");
@@ -32,7 +32,7 @@ std::optional<fs::path> find_group() {
   return std::nullopt;
 }
 
-// Of the control group of this process and those that hold it, as of a container.
+// The limits of this process's control group and its parents, such as a container's.
 std::string print_group_limits() {
   const std::optional<fs::path> group = find_group();
   if (!group) return "";
@@ -50,7 +50,7 @@ std::string print_limits(Limited what) {
   if (what == Limited::Files) return print_limit(RLIMIT_NOFILE, "n");
   std::string out = print_limit(RLIMIT_NPROC, "u") + print_group_limits();
   if (what == Limited::Processes) return out;
-  // A thread's stack is as large as that of the first may become.
+  // A thread's stack has the size up to which the main thread's stack may grow.
   return out + print_limit(RLIMIT_STACK, "s", kKibibyte) + print_limit(RLIMIT_AS, "v", kKibibyte);
 }
 

@@ -6,18 +6,18 @@
 
 namespace harpe {
 
-// What the system gives a process only so many of.
+// Resources of which the system gives a process a limited number.
 enum class Limited : std::uint8_t { Threads, Processes, Files };
 
-// X018: the system refused one more with `error` (an errno). Names the limits that may be the
-// reason, as they are now.
+// X018: the system refused one more, with `error` (an errno). Names the current limits that may be
+// the cause.
 [[nodiscard]] Diag no_more(Limited what, int error);
 
-// Whether a call failed because the process, or the system, has too many files open.
+// True if a call failed because the process, or the system, has too many open files.
 [[nodiscard]] bool is_out_of_files(int error);
 
-// As many open files as the hard limit allows: the usual soft limit, 1024, is for programs that
-// call select.
+// Raises the limit of open files to the hard limit. The usual soft limit, 1024, is for programs
+// that call select.
 void raise_file_limit();
 
 }  // namespace harpe

@@ -6,7 +6,7 @@
 
 namespace harpe {
 
-// A time that a clock gave, as the simulator counts it.
+// A clock's time in the simulator's unit.
 [[nodiscard]] constexpr Picoseconds picoseconds(std::chrono::nanoseconds time) {
   return Picoseconds(saturating_multiply(time.count(), 1000));
 }

@@ -1,9 +1,9 @@
 #pragma once
 
-// HP_CLONES before a function compiles it for several x86-64 levels; one is picked at start-up.
-// Elsewhere there is one version, and under sanitizers too: their runtime is not up when the choice
-// is made. What it calls has to be inlined into it ([[gnu::always_inline]]) to be compiled for the
-// same level.
+// HP_CLONES before a function compiles it for several x86-64 levels, one of which is chosen at
+// start-up. On other processors there is one version, and under sanitizers too, because their
+// runtime is not ready when the choice is made. Functions that it calls must be inlined
+// ([[gnu::always_inline]]) to be compiled for the same level.
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || \
     __has_feature(memory_sanitizer)

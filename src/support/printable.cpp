@@ -8,13 +8,13 @@ namespace harpe {
 namespace {
 
 constexpr std::size_t kMostCharacters = 1000;
-constexpr std::size_t kFirst = 160;  // characters of what is shortened
+constexpr std::size_t kFirst = 160;  // characters of a shortened text
 constexpr std::size_t kLast = 40;
 constexpr std::string_view kBetween = ", ";
 
 bool continues(char c) { return static_cast<unsigned char>(c) >> 6U == 2; }
 
-// Of a well-formed sequence.
+// The code point of a well-formed sequence.
 std::uint32_t decode(std::string_view sequence) {
   constexpr std::uint32_t kLead[] = {0x7f, 0x1f, 0x0f, 0x07};
   std::uint32_t code = static_cast<unsigned char>(sequence[0]) & kLead[sequence.size() - 1];
@@ -22,7 +22,7 @@ std::uint32_t decode(std::string_view sequence) {
   return code;
 }
 
-// Controls, line and paragraph separators, and the marks that reorder what is shown (UAX #9).
+// Controls, line and paragraph separators, and the marks that reorder displayed text (UAX #9).
 bool is_obeyed(std::uint32_t code) {
   return code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x61c || code == 0x200e ||
          code == 0x200f || (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
@@ -39,7 +39,7 @@ std::string escape_byte(char c) {
 
 std::string escape_all_but(std::string_view kept, std::string_view text) {
   std::string out;
-  std::size_t copied = 0;  // up to here `out` has it all
+  std::size_t copied = 0;  // `out` is complete up to here
   for (std::size_t at = 0; at < text.size();) {
     const bool is_kept = kept.find(text[at]) != std::string_view::npos;
     const std::size_t length = is_kept ? 1 : shown_length(text, at);
@@ -54,7 +54,7 @@ std::string escape_all_but(std::string_view kept, std::string_view text) {
   return out;
 }
 
-// Where characters begin, and the end of the text; a byte that is no UTF-8 stands for itself.
+// Where characters begin, and the end of the text; a byte that is not UTF-8 counts as a character.
 std::vector<std::size_t> find_characters(std::string_view text) {
   std::vector<std::size_t> starts;
   for (std::size_t at = 0; at < text.size();) {
@@ -80,7 +80,7 @@ std::size_t count_separators(std::string_view text) {
   return count;
 }
 
-// `text` without what is between two places, or a little more: whole items of a list.
+// `text` without the part between two places, extended to whole items of a list.
 std::string leave_out(std::string_view text, std::size_t from, std::size_t to) {
   const std::size_t before = text.substr(0, from).rfind(kBetween);
   const std::size_t after = text.find(kBetween, to);
@@ -104,7 +104,7 @@ std::size_t utf8_length(std::string_view text, std::size_t at) {
   if (length == 0 || at + length > text.size()) return 0;
   const std::string_view sequence = text.substr(at, length);
   if (!std::ranges::all_of(sequence.substr(1), continues)) return 0;
-  // Neither longer than need be, nor a surrogate, nor beyond Unicode.
+  // Refuses overlong sequences, surrogates, and code points beyond Unicode.
   constexpr std::uint32_t kLeast[] = {0, 0x80, 0x800, 0x10000};
   const std::uint32_t code = decode(sequence);
   const bool is_surrogate = code >= 0xd800 && code < 0xe000;

@@ -8,7 +8,7 @@
 
 namespace harpe {
 
-// A value or the reason there is none. Stands in for std::expected, which g++ 12 lacks in C++20.
+// A value or an error. It replaces std::expected, which g++ 12 lacks in C++20.
 template <class T, class E>
 class [[nodiscard]] Result {
  public:
@@ -52,7 +52,7 @@ class [[nodiscard]] Result {
   std::variant<T, E> state_;
 };
 
-// Success that carries nothing.
+// Success without a value.
 struct Ok {
   friend bool operator==(const Ok&, const Ok&) = default;
 };
@@ -68,7 +68,7 @@ struct Ok {
   auto RESULT = EXPRESSION;                           \
   if (!RESULT.ok()) return std::move(RESULT).error(); \
   DECLARATION = std::move(RESULT).value()
-// HP_REQUIRE_OK(f()): return f()'s error, or go on.
+// HP_REQUIRE_OK(f()): return f()'s error, or continue.
 #define HP_REQUIRE_OK(...)                                                                    \
   do {                                                                                        \
     if (auto hp_status = (__VA_ARGS__); !hp_status.ok()) return std::move(hp_status).error(); \

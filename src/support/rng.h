@@ -4,8 +4,8 @@
 
 namespace harpe {
 
-// A bijection of 64-bit words that leaves no pattern of its argument (splitmix64's finaliser):
-// element i of a reproducible stream is mix_bits(key + (i + 1) * kStreamStep), whatever was drawn
+// A bijection of 64-bit words that leaves no pattern of its argument (splitmix64's finaliser).
+// Element i of a reproducible stream is mix_bits(key + (i + 1) * kStreamStep), whatever was drawn
 // before.
 constexpr std::uint64_t kStreamStep = 0x9e3779b97f4a7c15ULL;
 

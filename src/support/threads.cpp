@@ -32,7 +32,7 @@ void Threads::run(std::size_t i) {
   std::exception_ptr error;
   try {
     body_(i);
-  } catch (...) {  // a thread's last frame: `join` throws it again
+  } catch (...) {  // a thread's last frame: `join` rethrows it
     error = std::current_exception();
   }
   const std::lock_guard lock(mutex_);

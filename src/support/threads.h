@@ -17,9 +17,9 @@
 
 namespace harpe {
 
-// The one place where threads are started.
+// The only code that starts threads.
 
-// The system has refused a thread. Passes through to the boundaries, like std::bad_alloc.
+// The system refused a thread. Passes through to the boundaries, like std::bad_alloc.
 class ThreadRefused : public std::runtime_error {
  public:
   explicit ThreadRefused(int error);
@@ -29,8 +29,8 @@ class ThreadRefused : public std::runtime_error {
   Diag diag_;
 };
 
-// A thread; one whose body takes a std::stop_token is asked to stop by the destructor, which joins
-// it. What the body throws ends the process. Throws ThreadRefused.
+// Starts a thread. If its body takes a std::stop_token, the destructor requests a stop and joins.
+// An exception of the body ends the process. Throws ThreadRefused.
 template <class Body>
 [[nodiscard]] std::jthread start_thread(Body&& body) {
   try {
@@ -40,18 +40,18 @@ template <class Body>
   }
 }
 
-// body(i) for each i below `count`, each in a thread of its own. None begins before all are there,
-// as one may wait for another.
+// Runs body(i) for each i below `count`, each in its own thread. No body begins before all threads
+// exist, because one body may wait for another.
 class Threads {
  public:
-  // Throws ThreadRefused; then none has begun.
+  // Throws ThreadRefused; then no body has begun.
   Threads(std::size_t count, std::function<void(std::size_t)> body);
   Threads(const Threads&) = delete;
   Threads& operator=(const Threads&) = delete;
 
-  // Have all ended? Waits for that until `pause` is over.
+  // True if all have ended; waits up to `pause` for that.
   [[nodiscard]] bool end_within(std::chrono::milliseconds pause);
-  // Waits until all have ended, as the destructor does. Throws what the first of them has thrown.
+  // Waits until all have ended, as the destructor does. Rethrows the first exception of a body.
   void join();
 
  private:
@@ -65,10 +65,10 @@ class Threads {
   std::condition_variable ended_;
   std::size_t running_ = 0;            // guarded by mutex_
   std::exception_ptr error_;           // guarded by mutex_
-  std::vector<std::jthread> threads_;  // last: they end before what they use goes
+  std::vector<std::jthread> threads_;  // last: they end before the members that they use
 };
 
-// The same, and waits for them.
+// The same, and waits until all have ended.
 void run_in_threads(std::size_t count, std::function<void(std::size_t)> body);
 
 }  // namespace harpe

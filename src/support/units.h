@@ -6,8 +6,8 @@
 
 namespace harpe {
 
-// Integer arithmetic that stops at the ends of 64 bits instead of wrapping: a total that is too
-// large stays the largest, so that more never becomes less.
+// Integer arithmetic that saturates at the ends of 64 bits instead of wrapping: a sum that is too
+// large stays the largest value, so that more never becomes less.
 [[nodiscard]] constexpr std::int64_t saturating_add(std::int64_t a, std::int64_t b) {
   std::int64_t sum = 0;
   if (!__builtin_add_overflow(a, b, &sum)) return sum;
@@ -20,7 +20,7 @@ namespace harpe {
   return (a < 0) == (b < 0) ? std::numeric_limits<std::int64_t>::max()
                             : std::numeric_limits<std::int64_t>::min();
 }
-// Towards zero. What is no number (0 / 0, a difference of infinities) counts as too large.
+// Rounds towards zero. NaN (0 / 0, a difference of infinities) counts as too large.
 [[nodiscard]] constexpr std::int64_t saturating_cast(double value) {
   constexpr double kEnd = 0x1p63;
   if (value <= -kEnd) return std::numeric_limits<std::int64_t>::min();
@@ -28,8 +28,8 @@ namespace harpe {
   return static_cast<std::int64_t>(value);
 }
 
-// Time as the simulator counts it: integer picoseconds, so that equal inputs give equal sums. Holds
-// 106 days; what is longer is `longest`, and stays it in sums.
+// Time in integer picoseconds, so that equal inputs give equal sums. It holds 106 days; longer
+// times are `longest`, also in sums.
 struct Picoseconds {
   std::int64_t value = 0;
 
@@ -40,7 +40,7 @@ struct Picoseconds {
   }
   [[nodiscard]] constexpr double microseconds() const { return static_cast<double>(value) / 1e6; }
   [[nodiscard]] constexpr double seconds() const { return static_cast<double>(value) / 1e12; }
-  // times / of, rounded to the nearest; of the longest the longest.
+  // times / of, rounded to the nearest; `longest` stays `longest`.
   [[nodiscard]] constexpr Picoseconds scaled(double times, double of = 1) const;
 
   friend constexpr auto operator<=>(const Picoseconds&, const Picoseconds&) = default;
@@ -55,7 +55,7 @@ struct Picoseconds {
   constexpr Picoseconds& operator+=(Picoseconds other) { return *this = *this + other; }
 };
 
-// Rounded to the nearest; `longest` of what is longer, infinite or no number.
+// Rounded to the nearest; longer times, infinity and NaN become `longest`.
 [[nodiscard]] constexpr Picoseconds from_seconds(double seconds) {
   return Picoseconds(saturating_cast(seconds * 1e12 + (seconds < 0 ? -0.5 : 0.5)));
 }

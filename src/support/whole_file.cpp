@@ -22,7 +22,7 @@ Diag cannot_read(const std::string& path, const std::string& reason) {
   return make_diag(DiagCode::I101, {{"path", path}, {"reason", reason}});
 }
 
-// What a file is that is not regular.
+// The kind of a file that is not regular.
 std::string kind_of(mode_t mode) {
   if (S_ISDIR(mode)) return "a folder";
   if (S_ISFIFO(mode)) return "a pipe";
@@ -39,14 +39,14 @@ int write_all(int file, std::string_view text) {
   return 0;
 }
 
-// A name in `folder` that no other writer takes, on any host: 64 random bits.
+// A name in `folder` that no other writer on any host uses: 64 random bits.
 std::string unfinished_name(const std::string& folder) {
   std::random_device random;
   const std::uint64_t bits = (std::uint64_t{random()} << 32) | random();
   return folder + "/" + std::string(kUnfinishedPrefix) + std::to_string(bits);
 }
 
-// Whole, flushed to where the file is kept, then renamed; or 0 files more than before.
+// Writes the whole text, flushes it to storage, then renames the file. On failure no file is added.
 int write_and_rename(const std::string& folder, const std::string& path, std::string_view text) {
   const std::string temporary = unfinished_name(folder);
   FileDescriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
@@ -59,7 +59,7 @@ int write_and_rename(const std::string& folder, const std::string& path, std::st
     ::unlink(temporary.c_str());
     return error;
   }
-  // The name is kept too. Where a folder cannot be flushed, the entry may be lost with the power.
+  // Keeps the name too. If a folder cannot be flushed, a power failure may lose the entry.
   const FileDescriptor parent(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (parent.value() >= 0) ::fsync(parent.value());
   return 0;
@@ -110,7 +110,7 @@ Checked<std::string> read_whole(const std::string& path) {
     HP_TRY(const std::size_t got,
            file.read(std::as_writable_bytes(std::span(text)).subspan(before)));
     text.resize(before + got);
-    // Files of the system say that they are empty, and others may have grown.
+    // Files of /proc report a size of 0, and other files may have grown.
     size = std::ssize(text);
     if (got == 0) return text;
   }

@@ -19,22 +19,22 @@ class FileDescriptor {
   FileDescriptor& operator=(FileDescriptor&& other) = delete;
   ~FileDescriptor();
   [[nodiscard]] int value() const { return value_; }
-  // 0, or what went wrong: over NFS, writing may fail only here.
+  // Returns 0 or an errno: over NFS, a write may fail only here.
   int close();
 
  private:
   int value_;
 };
 
-// A file that is read from its beginning. Only regular files are opened: a pipe, a device, a socket
-// or a folder, also behind a link, is refused before anything waits for it or reads from it. The
-// one way in which the program opens a file that a user or another process names.
+// A file that is read from its beginning. Only regular files are opened: a pipe, device, socket or
+// folder, also behind a link, is refused before anything waits for it or reads from it. All files
+// that a user or another process names are opened here.
 class RegularFile {
  public:
   // Errors: I101, also of `read`.
   [[nodiscard]] static Checked<RegularFile> open(const std::string& path);
 
-  // Bytes not read yet, of those that were there when it was opened.
+  // Unread bytes of those that existed when the file was opened.
   [[nodiscard]] std::int64_t left() const { return left_; }
   // Fills `into`, or as much of it as the file has left. Returns the number of bytes read.
   [[nodiscard]] Checked<std::size_t> read(std::span<std::byte> into);
@@ -48,20 +48,20 @@ class RegularFile {
   std::int64_t left_ = 0;
 };
 
-// What a text may have at most; a plan of as many tasks as executors take is below it.
+// The largest text; plans with as many tasks as executors accept are smaller.
 constexpr std::int64_t kMostTextBytes = std::int64_t{2} << 30;
 
-// The text of a regular file. Errors: I101, also where it is longer than kMostTextBytes.
+// The text of a regular file. Errors: I101, also if it is longer than kMostTextBytes.
 [[nodiscard]] Checked<std::string> read_whole(const std::string& path);
 
-// Files in a folder that any number of processes share, also over NFS. Nothing is locked: a file
+// Files in a folder that any number of processes share, also over NFS. There are no locks: a file
 // appears whole, by rename, or not at all; of two writers the last one wins.
 
-// What a file is called until it is whole begins with this.
+// The prefix of a file's name while it is being written.
 constexpr std::string_view kUnfinishedPrefix = ".writing-";
 
-// Flushed to where the folder is kept before it gets its name. Makes the folder where it is
-// missing. Errors: I102.
+// The file is flushed to storage before it gets its name. Creates the folder if it is missing.
+// Errors: I102.
 [[nodiscard]] Checked<Ok> write_whole(const std::string& folder, const std::string& name,
                                       std::string_view text);
 

@@ -16,7 +16,7 @@ cuda::HeadTensor packed(DeviceAddress address, std::int64_t rows, std::int64_t h
           .strides = {.batch = rows * heads * columns, .row = heads * columns, .head = columns}};
 }
 
-// Our kernel for what cuDNN is asked too; results alone, as there.
+// Harpe's kernel for the shape that cuDNN gets; it computes only the result, like cuDNN's.
 cuda::AttentionSpec spec_of(const AttentionShape& s, const AttentionAddresses& at) {
   cuda::AttentionSpec spec;
   spec.batch = s.batch;
@@ -40,7 +40,7 @@ cuda::AttentionSpec spec_of(const AttentionShape& s, const AttentionAddresses& a
   return spec;
 }
 
-// cuDNN's kernel where there is one, and ours: the faster counts.
+// Both cuDNN's kernel, if there is one, and Harpe's: the faster one counts.
 Checked<Ok> add_attention(const Member& member, Work& work, const AttentionShape& shape,
                           const AttentionAddresses& at) {
   std::vector<Step> ways;

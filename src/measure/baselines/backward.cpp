@@ -11,7 +11,7 @@ Diag refuse_backward(const std::string& reason) {
   return make_diag(DiagCode::G081, {{"what", "gradients of attention"}, {"reason", reason}});
 }
 
-// cuDNN's kernel, as it is used: it may add up in another order every time.
+// cuDNN's default kernel, whose order of additions may vary between runs.
 Checked<Ok> add_backward(const Member& member, Work& work, const AttentionShape& shape,
                          const BackwardAddresses& at) {
   if (!member.attention->ok()) return refuse_backward(member.attention->error().reason);
@@ -39,7 +39,7 @@ AttentionShape shape_for(const Subject& s) {
           .in = element_of(s.dtype)};
 }
 
-// [batch, heads, positions] f32, of which each rank has some of the positions.
+// [batch, heads, positions] f32; each rank holds some of the positions.
 void add_sums_part(BaselineParts& parts, const Subject& s, int rank, DeviceAddress address,
                    std::int64_t rows) {
   const std::int64_t bytes = rows * kFloatBytes;
@@ -47,7 +47,7 @@ void add_sums_part(BaselineParts& parts, const Subject& s, int rank, DeviceAddre
       {rank, address, rank * bytes, s.seq * kFloatBytes, bytes, s.batch * s.heads});
 }
 
-// lse, with a rank's heads of its positions as what is exchanged.
+// lse; each rank sends the sums of its positions by heads.
 Checked<Exchanged> reserve_sums(const Member& member, Work& work, const Subject& s,
                                 const Shares& shares) {
   Exchanged t{.batch = s.batch,
@@ -56,7 +56,7 @@ Checked<Exchanged> reserve_sums(const Member& member, Work& work, const Subject&
               .ranks = shares.ranks,
               .type = device::Element::F32};
   HP_TRY(t.own, work.reserve(member, t.bytes()));
-  t.sent = t.own;  // sorted by rank already
+  t.sent = t.own;  // already sorted by rank
   if (s.batch > 1) {
     HP_TRY(t.sent, work.reserve(member, t.bytes()));
   }
@@ -65,7 +65,7 @@ Checked<Exchanged> reserve_sums(const Member& member, Work& work, const Subject&
   return t;
 }
 
-// Those that go to where the heads are, in a group, and then into order.
+// Sends q, k, v and lse to the ranks of their heads, in one group, and puts them in order.
 Checked<Ok> add_sends(Member& member, Work& work, const std::vector<Exchanged>& tensors,
                       const Exchanged& lse, std::int64_t heads) {
   for (const Exchanged& t : tensors) HP_REQUIRE_OK(add_move(member, work, t.by_rank(false)));
@@ -82,7 +82,7 @@ Checked<Ok> add_sends(Member& member, Work& work, const std::vector<Exchanged>& 
   return add_move(member, work, by_head(lse, heads));
 }
 
-// And gradients on their way back.
+// Sends gradients back.
 Checked<Ok> add_returns(Member& member, Work& work, const std::vector<Exchanged>& gradients) {
   for (const Exchanged& t : gradients) {
     if (t.whole != t.sent) HP_REQUIRE_OK(add_move(member, work, t.by_entry(true)));
@@ -97,7 +97,7 @@ Checked<Ok> add_returns(Member& member, Work& work, const std::vector<Exchanged>
   return Ok{};
 }
 
-// A gradient is made where it is sent from, unless batch entries lie apart.
+// A gradient is computed in its send buffer, unless batch entries are separate.
 Checked<Exchanged> reserve_backward(const Member& member, Work& work, const Subject& s,
                                     const Shares& shares, std::int64_t heads) {
   HP_TRY(Exchanged t, reserve_exchanged(member, work, s, shares, heads));
@@ -142,7 +142,7 @@ Checked<Ok> add_ulysses_backward(Member& member, const Subject& s, const Shares&
   return Ok{};
 }
 
-// k, v or a gradient of theirs; nothing is reserved.
+// k, v or one of their gradients; reserves nothing.
 Exchanged keys_of(const Subject& s, const Shares& shares) {
   return {.batch = s.batch,
           .rows = shares.rows,
@@ -151,7 +151,7 @@ Exchanged keys_of(const Subject& s, const Shares& shares) {
           .type = element_of(s.dtype)};
 }
 
-// All ranks' part of it to all, by rank, then by batch entry.
+// Gathers all ranks' parts, by rank, then by batch entry.
 Checked<Exchanged> reserve_gathered(const Member& member, Work& work, const Subject& s,
                                     const Shares& shares) {
   Exchanged t = keys_of(s, shares);
@@ -164,7 +164,7 @@ Checked<Exchanged> reserve_gathered(const Member& member, Work& work, const Subj
   return t;
 }
 
-// The sums of all ranks' gradients. Of keys that no query of the rank sees they stay zero.
+// Sums of all ranks' gradients. They stay zero for keys that no query of the rank sees.
 Checked<Exchanged> reserve_summed(const Member& member, Work& work, const Subject& s,
                                   const Shares& shares) {
   Exchanged t = keys_of(s, shares);

@@ -12,14 +12,14 @@ namespace {
 
 using cuda::to_diag;
 
-constexpr int kTrials = 5;  // of each way to do the arithmetic
+constexpr int kTrials = 5;  // of each way to execute the arithmetic
 
 Checked<Ok> order(const std::vector<Step>& steps, CUstream stream) {
   for (const Step& step : steps) HP_REQUIRE_OK(step(stream));
   return Ok{};
 }
 
-// Microseconds of one of several in a row.
+// Microseconds per repetition of several in a row.
 Checked<double> time_in_a_row(const Member& member, const Step& work, std::int64_t count) {
   HP_TRY(const cuda::Event begin, cuda::Event::create(member.device));
   HP_TRY(const cuda::Event end, cuda::Event::create(member.device));
@@ -36,7 +36,7 @@ Checked<double> time_way(const Member& member, const Step& way) {
   return time_in_a_row(member, way, kTrials);
 }
 
-// A way that a library refuses is none; all refused, the last one's refusal.
+// Skips ways that a library refuses; if all are refused, returns the last refusal.
 Checked<Ok> choose_way(const Member& member, Arithmetic& part) {
   double fastest = std::numeric_limits<double>::infinity();
   std::optional<Diag> refusal;
@@ -68,7 +68,7 @@ Checked<Ok> choose_ways(const Member& member, Work& work) {
   return Ok{};
 }
 
-// In a graph, as in executions: ordered one by one, many small products would wait for the host.
+// In a graph, as in executions. Launched one by one, many small GEMMs would wait for the host.
 Checked<cuda::Graph> capture_arithmetic(const Member& member, const Work& work) {
   if (work.all_arithmetic) return capture(member, {work.all_arithmetic});
   std::vector<Step> steps;
@@ -150,7 +150,7 @@ void Work::add_arithmetic(std::vector<Step> ways) {
 
 Checked<Ok> Baseline::set_input(const std::string& buffer, const HostTensor& tensor) {
   const auto placed = parts_.tensors.find(buffer);
-  if (placed == parts_.tensors.end()) return Ok{};  // the libraries need no such thing
+  if (placed == parts_.tensors.end()) return Ok{};  // the libraries do not use this input
   HP_CHECK(tensor.shape == placed->second.shape && tensor.dtype == placed->second.dtype,
            "shape and type of `" + buffer + "`");
   for (const Part& part : placed->second.parts) {
@@ -160,8 +160,8 @@ Checked<Ok> Baseline::set_input(const std::string& buffer, const HostTensor& ten
   return Ok{};
 }
 
-// Libraries connect and load kernels at their first calls, which a capture must not see. The way is
-// chosen once more when the operands are those of an execution.
+// Libraries connect and load kernels in their first calls, which must come before a capture. The
+// way is chosen again once the operands are those of an execution.
 Checked<Ok> Baseline::prepare() {
   const auto choose = [&](Member& member) { return choose_ways(member, work(member.rank)); };
   const auto warm_up = [&](Member& member) -> Checked<Ok> {

@@ -63,7 +63,7 @@ Checked<Ok> add_local(const Member& member, Work& work, const Subject& s, const 
   return Ok{};
 }
 
-// What the ranks have, [rank, batch, heads, columns], gathered, combined and rounded.
+// Gathers the ranks' states, [rank, batch, heads, columns], combines and rounds them.
 Checked<Ok> add_merge(Member& member, Work& work, const Subject& s, const Local& at, int ranks,
                       DeviceAddress result) {
   const std::int64_t rows = s.batch * s.heads;

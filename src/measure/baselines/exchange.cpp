@@ -5,14 +5,14 @@ namespace {
 
 using cuda::DeviceAddress;
 
-// Moves go by words of 16 bytes.
+// Moves use 16-byte vectors.
 Checked<Ok> check_columns(const Subject& s) {
   if (s.head_dim % 8 == 0) return Ok{};
   return make_diag(DiagCode::G081,
                    {{"what", "attention"}, {"reason", "heads are no multiple of 8 wide"}});
 }
 
-// Loops around rows of `bytes` between memory by rank and memory that is not.
+// Loops around rows of `bytes`, between memory sorted by rank and memory in another order.
 Rows rows_between(DeviceAddress to, DeviceAddress from, std::int64_t bytes, bool from_ranks,
                   std::span<const Rows::Loop> loops) {
   Rows rows{.to = to, .from = from, .bytes = bytes, .loops = {}};

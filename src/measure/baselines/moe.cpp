@@ -10,20 +10,20 @@ namespace {
 
 using cuda::DeviceAddress;
 
-constexpr std::int64_t kNumber = 4;  // of an index, a weight, a logit
-constexpr std::size_t kQueues = 4;   // products at a time
+constexpr std::int64_t kNumber = 4;  // bytes of an index, a weight, a logit
+constexpr std::size_t kQueues = 4;   // GEMMs in parallel
 constexpr std::int64_t kQueueWorkspaceBytes = std::int64_t{32} << 20;
 
 Diag refuse_experts(const std::string& reason) {
   return make_diag(DiagCode::G081, {{"what", "a layer of experts"}, {"reason", reason}});
 }
 
-// Products that do not depend on each other, on several streams at a time.
+// Independent GEMMs on several streams in parallel.
 struct Queues {
-  std::vector<cuda::Stream> streams;  // beside the member's own
-  std::vector<cuda::Event> ends;      // of each of these
-  std::vector<cuda::Event> begin;     // one
-  std::vector<CublasLt> products;     // of each queue, the member's own first
+  std::vector<cuda::Stream> streams;  // beside the member's own stream
+  std::vector<cuda::Event> ends;      // one per stream
+  std::vector<cuda::Event> begin;     // a single event
+  std::vector<CublasLt> products;     // one per queue, the member's own first
 };
 
 Checked<std::shared_ptr<Queues>> open_queues(const Member& member, Work& work) {
@@ -44,7 +44,7 @@ Checked<std::shared_ptr<Queues>> open_queues(const Member& member, Work& work) {
   return queues;
 }
 
-// Part i in queue i modulo their number; all queues begin and end in the member's stream.
+// Part i runs in queue i modulo their number. All queues fork from and join the member's stream.
 Checked<Ok> order_in_queues(const Member& member, const Queues& queues,
                             const std::vector<const Arithmetic*>& parts) {
   HP_REQUIRE_OK(checked(queues.begin.front().record(member.stream)));
@@ -103,7 +103,7 @@ Checked<Step> products_step(Member& member, Work& work, const std::shared_ptr<Qu
       [&member, queues, parts](CUstream) { return order_in_queues(member, *queues, parts); });
 }
 
-// A rank's memory, as the layout's actions and NCCL have it.
+// A rank's memory, for the layout's actions and for NCCL.
 struct Memory {
   MoePlaces at;
   DeviceAddress gate_weights = 0;  // [expert, hidden, gate and up, inter]
@@ -211,7 +211,7 @@ Checked<Ok> add_action(const Member& member, Work& work, const actions::Action& 
   return Ok{};
 }
 
-// Gate and up of every expert, what becomes of them, and down.
+// Gate and up of every expert, the activation, and down.
 Checked<Ok> add_experts(Member& member, Work& work, const MoeSizes& s, const MoeLayout& layout,
                         const Memory& memory, device::Element element) {
   const MoePlaces& at = memory.at;
@@ -259,7 +259,7 @@ Checked<Ok> add_rank(Member& member, const MoeSizes& s, const MoeLayout& layout,
   return Ok{};
 }
 
-// Vectors of 16 bytes are moved and multiplied.
+// Moves and GEMMs use 16-byte vectors.
 Checked<MoeSizes> sizes_of(const Subject& subject, int ranks) {
   if (subject.router == nullptr || subject.dtype == DType::F32) {
     return refuse_experts("its inputs are not what it is known with");

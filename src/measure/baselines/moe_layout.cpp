@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::int64_t kIndexBytes = 4;  // bytes of an index, a weight and a logit
 
-// The experts of one token, of its logits.
+// Counts the experts that one token's logits choose.
 void count_token(const float* logits, std::int64_t choices, std::vector<std::int64_t>& order,
                  std::vector<std::int64_t>& counts) {
   std::iota(order.begin(), order.end(), 0);
@@ -28,7 +28,7 @@ std::int64_t at(const std::vector<std::int64_t>& values, std::int64_t index) {
   return values[static_cast<std::size_t>(index)];
 }
 
-// The sums of all before each, and of all.
+// Exclusive prefix sums, followed by the total.
 std::vector<std::int64_t> firsts_of(const std::vector<std::int64_t>& counts) {
   std::vector<std::int64_t> firsts = {0};
   for (const std::int64_t count : counts) firsts.push_back(firsts.back() + count);
@@ -40,7 +40,7 @@ void add_message(std::vector<RowMessage>& messages, int peer, std::int64_t first
   if (rows > 0) messages.push_back({.peer = peer, .first = first, .rows = rows});
 }
 
-// Which bucket each row is of.
+// The bucket of each row.
 std::vector<std::int32_t> repeated(const std::vector<std::int64_t>& counts,
                                    const std::vector<std::int64_t>& buckets) {
   std::vector<std::int32_t> of_rows;
@@ -56,7 +56,7 @@ actions::Rows whole_row(const MoeSizes& sizes) {
   return {std::vector<std::int64_t>{sizes.hidden}, strides};
 }
 
-// Rows in so many buckets, one after the other.
+// Rows in buckets, one after the other.
 std::vector<std::vector<actions::SlotRun>> slots_of(const MoeSizes& sizes,
                                                     const std::vector<std::int64_t>& firsts,
                                                     std::byte* rows, std::int32_t* used) {
@@ -91,7 +91,7 @@ actions::SlabWalk tokens_walk(const MoeSizes& sizes, const MoeLayout& layout, co
   return walk;
 }
 
-// Rows into buckets, in the order they have.
+// Sorts rows into buckets and keeps their order within each.
 actions::GatherRows sorted_by(const MoeSizes& sizes, const std::vector<std::int32_t>& buckets,
                               const std::byte* index, std::byte* from,
                               std::vector<std::vector<actions::SlotRun>> slots,

@@ -63,7 +63,7 @@ Checked<Step> move_step(const Member& member, const Rows& rows) {
     loops.push_back({.length = loop.length, .bytes = {loop.to, loop.from}});
     bits |= loop.to | loop.from;
   }
-  const std::int64_t word = bits & -bits;  // the widest that divides all of it
+  const std::int64_t word = bits & -bits;  // the widest access that divides everything
   loops.push_back({.length = rows.bytes / word, .bytes = {word, word}});
   loops = cuda::joined(std::move(loops));
   const std::span<const actions::Loop<2>> all(loops);
@@ -81,7 +81,7 @@ Checked<Step> move_step(const Member& member, const Rows& rows) {
                                        .args = args});
 }
 
-// As a tree: the upper half of the states into the lower, until one is left.
+// As a tree: combines the upper half of the states into the lower half until one is left.
 Checked<Step> combine_step(const Member& member, const States& s) {
   const std::int64_t o_bytes = s.rows * s.columns * kFloatBytes;
   const std::int64_t l_bytes = s.rows * kFloatBytes;

@@ -9,7 +9,7 @@
 
 namespace harpe::library {
 
-// Rows of bytes, moved by one launch: loops around them, the outermost first, in steps of bytes.
+// Rows of bytes that one launch moves: loops around them, outermost first, with steps in bytes.
 // Addresses are multiples of 16.
 struct Rows {
   struct Loop {
@@ -26,27 +26,27 @@ struct Rows {
 // Errors, here and below: those of loading kernels.
 [[nodiscard]] Checked<Step> move_step(const Member& member, const Rows& rows);
 
-// f32 states (o, l) of the same rows, dense, `count` of them one after the other: the first becomes
-// all of them combined. What the others hold afterwards is of no use.
+// `count` dense f32 states (o, l) of the same rows, one after the other. The first becomes the
+// combination of all; the others are undefined afterwards.
 struct States {
   cuda::DeviceAddress o = 0;
   cuda::DeviceAddress l = 0;
   std::int64_t rows = 0;
   std::int64_t columns = 0;
   std::int64_t count = 1;
-  std::int64_t groups = 1;  // so many times, one behind the other
+  std::int64_t groups = 1;  // repetitions, one behind the other
 };
 [[nodiscard]] Checked<Step> combine_step(const Member& member, const States& states);
 
-// `count` numbers, f32 to the type.
+// Rounds `count` f32 numbers to the type.
 [[nodiscard]] Checked<Step> round_step(const Member& member, cuda::DeviceAddress to,
                                        cuda::DeviceAddress from, std::int64_t count,
                                        device::Element type);
 
-// An action of ours. Addresses are those of the GPU.
+// An action of Harpe's executors. Addresses are those of the GPU.
 [[nodiscard]] Checked<Step> action_step(const Member& member, const actions::Action& action);
 
-// One of our kernels.
+// One of Harpe's kernels.
 [[nodiscard]] Checked<Step> launch_step(const Member& member, const cuda::LaunchSpec& spec);
 
 }  // namespace harpe::library

@@ -7,7 +7,7 @@ namespace {
 
 using cuda::DeviceAddress;
 
-// What one rank multiplies, and where.
+// The operands of one rank's GEMM.
 struct Operands {
   std::int64_t m = 0;
   std::int64_t n = 0;
@@ -61,7 +61,7 @@ Checked<Ok> add_gathered_product(Member& member, const Subject& s, int ranks,
   return Ok{};
 }
 
-// a [m, k/ranks]; b [k/ranks, n]; sums of c over the ranks: rows of each, or all.
+// a [m, k/ranks]; b [k/ranks, n]; c summed over the ranks: rows of each rank, or all rows.
 Checked<Ok> add_reduced_product(Member& member, const Subject& s, int ranks, BaselineParts& parts) {
   HP_TRY(const std::int64_t depth, share_of("terms", s.k, ranks));
   const bool scatters = s.op == "gemm_rs";

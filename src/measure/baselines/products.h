@@ -12,7 +12,7 @@ struct ProductAddresses {
   cuda::DeviceAddress c = 0;
 };
 
-// A way for each algorithm that cuBLASLt names. Errors: G081 it is not there, or names none.
+// One way for each algorithm that cuBLASLt lists. Errors: G081 it is missing, or lists none.
 [[nodiscard]] Checked<std::vector<Step>> product_ways(const Result<CublasLt, Missing>& library,
                                                       const ProductShape& shape,
                                                       const ProductAddresses& at);

@@ -1,4 +1,4 @@
-// Hovering and zooming; all values are on the page without it.
+// Hovering and zooming. Without this script the page still shows all values.
 (() => {
   "use strict";
   const data = JSON.parse(document.getElementById("data").textContent);
@@ -36,7 +36,7 @@
   const hideTip = () => { tip.hidden = true; };
   addEventListener("scroll", hideTip, { passive: true });
 
-  // The browser's own tips would lie over ours.
+  // The browser's own tooltips would cover these.
   const points = document.querySelectorAll("#front-chart [data-tip]");
   for (const point of points) {
     point.querySelector("title")?.remove();
@@ -156,7 +156,7 @@
         if (distance >= off) [best, distance] = [index, off];
       }
       if (best !== null) return best;
-      return byRow[row].find((index) => tasks[index][2] > time) ?? null;  // what is waited for
+      return byRow[row].find((index) => tasks[index][2] > time) ?? null;  // the next task
     }
     function outline(index) {
       const [row, , begin, end] = tasks[index];
@@ -238,7 +238,7 @@
       keys[event.key]();
     });
     new ResizeObserver(draw).observe(svg);
-    // Paper is narrower than the screen: the names that fit everywhere are those made without us.
+    // Paper is narrower than the screen, and only the names made without this script fit any width.
     addEventListener("beforeprint", () => {
       show(0, total);
       names.replaceChildren(...written);
