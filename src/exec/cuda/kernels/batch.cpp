@@ -9,7 +9,7 @@ namespace {
 
 bool are_alike(const LaunchSpec& one, const LaunchSpec& other) { return one->is_like(*other); }
 
-// Appends the run as one launch where it can be, else one by one.
+// Appends the run as one launch if it can be joined, else one by one.
 void add_batch(std::span<const LaunchSpec> run, int multiprocessors, LaunchSpecs& launches) {
   std::optional<LaunchSpec> batch;
   if (run.size() > 1) batch = run.front()->join(run, multiprocessors);

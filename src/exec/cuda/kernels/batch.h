@@ -4,13 +4,13 @@
 
 namespace harpe::cuda {
 
-// The same work in fewer launches, of which so many multiprocessors may work at once. Neighbours
-// that differ in nothing but where their operands are, and of which none writes what another reads
-// or writes, become one: moves and functions with a table of places, products as groups
-// (gemm.h). So what a task does to the rows of every expert is one launch.
+// The same work in fewer launches, for `multiprocessors` SMs. It joins neighbours that differ only
+// in the addresses of their operands, if none writes what another reads or writes: moves and maps
+// with a table of places, GEMMs as one grouped GEMM (gemm.h). So a task's work on the rows of all
+// experts is one launch.
 [[nodiscard]] LaunchSpecs batched(LaunchSpecs launches, int multiprocessors);
 
-// Whether any are neighbours that `batched` may join.
+// Whether any two neighbours are alike, so that `batched` may join them.
 [[nodiscard]] bool can_be_batched(const LaunchSpecs& launches);
 
 }  // namespace harpe::cuda

@@ -4,7 +4,7 @@
 
 namespace harpe::cuda {
 
-// "bf16", in names of kernels; "BF16", in their texts.
+// "bf16", as in kernel names; "BF16", as in kernel sources.
 [[nodiscard]] const char* word_of(device::Element element);
 [[nodiscard]] const char* enumerator_of(device::Element element);
 

@@ -8,15 +8,15 @@
 
 namespace harpe::cuda {
 
-// Where launches keep addresses otherwise than in the arguments of their kernels and copies: there
-// they cannot be replaced one by one.
+// Addresses of launches that are not arguments of their kernels and copies, so that they cannot be
+// replaced one by one.
 struct FixedWords {
   std::vector<DeviceAddress> words;     // of tables in memory, and of libraries
-  std::vector<AddressRange> distances;  // operands whose distances are arguments
+  std::vector<AddressRange> distances;  // operands whose relative distances are arguments
 
-  // The words of a table.
+  // Adds the words of a table.
   void add_table(std::span<const std::byte> table);
-  // Whether memory there has to stay where it is.
+  // Whether these addresses fix `memory` to its place.
   [[nodiscard]] bool fix(const AddressRange& memory) const;
 };
 

@@ -25,74 +25,75 @@ namespace harpe::cuda {
 class KernelBinding;
 class LaunchSpec;
 
-// A partial state that everybody rounds: kernels store it in 16 bits from where its f32 begin.
+// A partial state in f32 that every reader rounds. Kernels store it in 16 bits, from the start of
+// its memory.
 struct Partial16 {
   AddressRange memory;
   std::optional<device::Element> element;
 
-  // Where an element of f32 there comes to lie; none of other memory.
+  // The 16-bit address of the f32 element at `address`; none for other memory.
   [[nodiscard]] std::optional<DeviceAddress> find(DeviceAddress address) const {
     if (!memory.holds(address)) return std::nullopt;
     return memory.begin + (address - memory.begin) / 2;
   }
 };
 
-// At most so many launches become one.
+// The most launches that become one.
 inline constexpr std::size_t kMostJoined = 512;
 
-// What one launch does, by one kernel, the copy engine or a library. All but the kernel's own
-// folder asks it through this alone.
+// One launch of a kernel, the copy engine or a library. Code outside the kernel's own folder uses
+// only this interface.
 class KernelLaunch {
  public:
   virtual ~KernelLaunch() = default;
   [[nodiscard]] virtual std::unique_ptr<KernelLaunch> copy() const = 0;
 
-  // As launch plans name it: "gemm_sm90".
+  // The kernel as launch plans name it: "gemm_sm90".
   [[nodiscard]] virtual std::string_view name() const = 0;
-  // Whether it can run on so many multiprocessors. What a library runs is checked by the library.
-  // Errors: those of `check` of its kind.
+  // Whether it can run on `multiprocessors` SMs. Libraries check their own launches. Errors: those
+  // of its family's `check`.
   [[nodiscard]] virtual Checked<Ok> check(int /*multiprocessors*/) const { return Ok{}; }
-  // The variant for so many multiprocessors; "" where there is no choice. Requires: check is ok.
+  // The variant for `multiprocessors` SMs; "" if there is no choice. Requires: check is ok.
   [[nodiscard]] virtual std::string choose(int /*multiprocessors*/) const { return ""; }
-  // Whether there is the variant that a launch plan names. Requires: as above.
+  // Whether it has the variant that a launch plan names. Requires: check is ok.
   [[nodiscard]] virtual bool has_variant(std::string_view /*variant*/) const { return true; }
 
-  // Of a kernel whose operands launch plans state.
+  // Its operands; empty for kernels whose operands launch plans do not state.
   [[nodiscard]] virtual KernelArrays arrays() const { return {}; }
-  // The same; and of a kernel whose operands they state only where others of its task do so: what
-  // those leave to it.
+  // The same, or, for kernels whose operands are stated only beside other kernels of their task,
+  // the part of the task that the others leave to this kernel.
   [[nodiscard]] virtual KernelArrays arrays_beside_others() const { return arrays(); }
-  // Whether a launch plan's kernel of that name is made up of such launches.
+  // Whether a launch plan's kernel of this name consists of such launches.
   [[nodiscard]] virtual bool makes(std::string_view kernel) const { return kernel == name(); }
-  // One of its kind, made up of what the launch's tasks run alone. Errors: G092. Requires: arrays
-  // has panels.
+  // Combines the kernels that the launch's tasks run alone into one launch of this kind. Errors:
+  // G092. Requires: arrays has panels.
   [[nodiscard]] virtual Checked<LaunchSpec> bind(const KernelBinding& binding) const;
-  // Whether binding it heeds the maps of its panels.
+  // Whether `bind` applies the maps of the panels.
   [[nodiscard]] virtual bool takes_maps() const { return false; }
-  // Whether passes may make such a launch, which with `takes_copies` copies for other ranks
-  // too.
+  // Whether passes may join such launches; with `takes_copies`, into one that also copies for other
+  // ranks.
   [[nodiscard]] virtual bool can_be_joined(bool /*takes_copies*/) const { return true; }
-  // What it waits with, where it waits inside; else null.
+  // The context of its waits if the kernel waits inside; else null.
   [[nodiscard]] virtual device::WaitContext* inner_wait() { return nullptr; }
-  // What it does at both ends of an execution; null where it can do nothing there.
+  // What it does in place of Entry and Exit; null if it cannot do so.
   [[nodiscard]] virtual device::Bounds* bounds() { return nullptr; }
-  // Its addresses that are not arguments.
+  // Adds its addresses that are not arguments.
   virtual void add_fixed(FixedWords& /*fixed*/) const {}
-  // Stores a state in 16 bits; false where it does not make it, or goes on with it.
+  // Makes it store the state in 16 bits; false if it does not make the state, or carries it on.
   virtual bool store_in_16_bits(const Partial16& /*state*/) { return false; }
 
-  // Whether it learns as it runs how many of its rows are used.
+  // Whether the kernel reads at run time how many of its rows are in use.
   [[nodiscard]] virtual bool counts_rows() const { return false; }
-  // Whether another differs in nothing but where its operands are, so that both may be one launch.
+  // Whether `other` differs only in the addresses of its operands, so that both may be one launch.
   [[nodiscard]] virtual bool is_like(const KernelLaunch& /*other*/) const { return false; }
-  // Requires, here and below: it is like one, or like all of `run`, which it is the first of.
+  // Requires, here and below: it is like another launch, or like all of `run`, whose first it is.
   [[nodiscard]] virtual Touched touched() const { return {}; }
-  // None where no kernel has them so.
+  // None if no kernel can run them as one.
   [[nodiscard]] virtual std::optional<LaunchSpec> join(std::span<const LaunchSpec> run,
                                                        int multiprocessors) const;
 };
 
-// A launch that is described by a struct: its folder's, with `make_launch(Spec)` beside it.
+// A launch described by a struct of its folder, which has `make_launch(Spec)` beside it.
 template <class Spec>
 class LaunchOf : public KernelLaunch {
  public:
@@ -100,7 +101,7 @@ class LaunchOf : public KernelLaunch {
   Spec spec;
 };
 
-// What describes a launch; null of other kinds.
+// The struct that describes a launch; null for other kinds.
 template <class Spec>
 [[nodiscard]] const Spec* find_spec(const KernelLaunch& launch) {
   const auto* const found = dynamic_cast<const LaunchOf<Spec>*>(&launch);
@@ -127,7 +128,7 @@ class LaunchSpec {
   const KernelLaunch* operator->() const { return launch_.get(); }
   const KernelLaunch& operator*() const { return *launch_; }
 
-  // What describes it; null of other kinds.
+  // The struct that describes it; null for other kinds.
   template <class Spec>
   [[nodiscard]] Spec* find() {
     auto* const launch = dynamic_cast<LaunchOf<Spec>*>(launch_.get());

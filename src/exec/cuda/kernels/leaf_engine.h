@@ -7,11 +7,11 @@
 
 namespace harpe::cuda {
 
-// Whose kernel does a launch for tensor cores: ours, or that of cuBLASLt or cuDNN, which waits for
-// nothing inside, raises nothing and is alone in its launch.
+// Whose kernel runs a tensor-core launch: ours, or one of cuBLASLt or cuDNN. A library's kernel
+// cannot wait inside or raise signals, and is alone in its launch.
 enum class LeafEngine : std::uint8_t { Own, Library };
 
-// Of a kernel that `patch` named; ours where it named none.
+// The engine of a kernel that `patch` named; ours if it named none.
 [[nodiscard]] inline LeafEngine engine_of(std::string_view kernel) {
   const KernelOffer* const offer = gpu_offers().find(kernel);
   return offer != nullptr && offer->by_library ? LeafEngine::Library : LeafEngine::Own;

@@ -15,11 +15,11 @@
 
 namespace harpe::cuda {
 
-// Loops around kernels, on their way to what kernels walk.
+// Loops around kernels, before they become a device::LoopNest.
 template <std::size_t kOperands>
 using Loops = std::vector<actions::Loop<kOperands>>;
 
-// More loops than a kernel walks are gone through here, in at most so many launches.
+// The host iterates over loops beyond those that a kernel walks, with at most so many launches.
 constexpr std::int64_t kMostLaunches = 4096;
 
 template <std::size_t kOperands>
@@ -35,8 +35,8 @@ template <std::size_t kOperands>
       std::ranges::count(loops, false, &actions::Loop<kOperands>::reduces));
 }
 
-// The same turns in fewer loops: none of one turn, those that reduce last, and neighbours one where
-// a step of the outer is a whole turn of the inner.
+// The same iterations in fewer loops. Drops loops of length 1, moves loops that reduce to the end,
+// and merges neighbours if one step of the outer equals all steps of the inner.
 template <std::size_t kOperands>
 [[nodiscard]] Loops<kOperands> joined(Loops<kOperands> loops) {
   std::erase_if(loops, [](const auto& loop) { return loop.length == 1; });
@@ -57,7 +57,7 @@ template <std::size_t kOperands>
   return result;
 }
 
-// The first operands of each loop.
+// The loops with their first kOperands operands.
 template <std::size_t kOperands, std::size_t kAll>
 [[nodiscard]] Loops<kOperands> first_operands(const std::vector<actions::Loop<kAll>>& loops) {
   Loops<kOperands> result;
@@ -69,8 +69,8 @@ template <std::size_t kOperands, std::size_t kAll>
   return result;
 }
 
-// The loops around rows, of operands with such sizes of elements, slots included. The rows' are the
-// walk's first operands.
+// The loops around rows, slots included, for operands of these element sizes. The operands are the
+// first ones of the walk.
 template <std::size_t kOperands, std::size_t kSlots>
 [[nodiscard]] Loops<kOperands> loops_around(const actions::Rows& rows,
                                             const actions::SlotRows<kSlots>* slots,
@@ -110,8 +110,8 @@ template <std::size_t kOperands>
                                     {"limit", static_cast<std::int64_t>(limit)}});
 }
 
-// Calls body(offsets, inner loops) once per launch, offsets in bytes. Requires: `loops` are joined.
-// Errors: G075.
+// Calls body(offsets, inner loops) once per launch; offsets are in bytes. Requires: `loops` are
+// joined. Errors: G075.
 template <std::size_t kOperands, class Body>
 [[nodiscard]] Checked<Ok> for_each_launch(const LaunchChoice& choice, const Loops<kOperands>& loops,
                                           std::size_t limit, const Body& body) {
@@ -129,7 +129,7 @@ template <std::size_t kOperands, class Body>
   return make_diag(DiagCode::G072, {{"what", what}, {"nest", choice.nest}});
 }
 
-// Not by the kernel that `patch` named.
+// The kernel that `patch` named cannot run it.
 [[nodiscard]] inline Diag no_leaf(const LaunchChoice& choice, std::string_view reason) {
   return make_diag(DiagCode::G083,
                    {{"kernel", choice.kernel}, {"nest", choice.nest}, {"reason", reason}});
@@ -137,10 +137,10 @@ template <std::size_t kOperands, class Body>
 
 [[nodiscard]] DType dtype_of(device::Element element);
 
-// None for types that are not of 16 bits.
+// None for types other than bf16 and f16.
 [[nodiscard]] std::optional<device::Element> half_of(DType dtype);
 
-// None for types that nothing is computed in.
+// None for types without arithmetic.
 [[nodiscard]] std::optional<device::Number> number_of(DType dtype);
 
 template <class T>
@@ -162,16 +162,16 @@ template <class T>
   return (value + by - 1) / by;
 }
 
-// So many blocks, but no more than a grid has.
+// `blocks`, clamped to the size of a grid.
 [[nodiscard]] constexpr std::int64_t as_grid(std::int64_t blocks) {
   constexpr std::int64_t kMost = (std::int64_t{1} << 31) - 1;
   return std::clamp(blocks, std::int64_t{1}, kMost);
 }
 
-// Blocks of small kernels that a multiprocessor has at once.
+// Resident thread blocks per SM of small kernels.
 constexpr std::int64_t kSmallBlocks = 8;
 
-// For threads that stride over the grid: enough to fill the multiprocessors.
+// For grid-stride loops: no more thread blocks than fill the SMs.
 [[nodiscard]] inline std::int64_t few_blocks(const LaunchChoice& choice, std::int64_t blocks) {
   return std::clamp(blocks, std::int64_t{1}, kSmallBlocks * choice.multiprocessors);
 }

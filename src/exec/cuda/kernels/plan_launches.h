@@ -13,32 +13,33 @@ namespace harpe::cuda {
 
 // What the choice of launches depends on, besides the action.
 struct LaunchChoice {
-  std::string nest;         // whose action it is, and
-  std::string buffer;       // what it makes, for what is said
-  std::string kernel = {};  // that `patch` named, or none
+  std::string nest;         // of the action, for diagnostics
+  std::string buffer;       // that the action makes, for diagnostics
+  std::string kernel = {};  // named by `patch`; empty: none
   bool by_copy_engine = false;
-  int multiprocessors = 132;  // that may work at once
+  int multiprocessors = 132;  // SMs that may be used
 };
 
 // The kernels of one folder (kernels.def).
 struct KernelFamily {
-  // What an action becomes, in order; none where the family does not take it. Errors: as below.
+  // The launches for an action, in order; none if the family does not take it. Errors: as
+  // plan_launches.
   Checked<std::optional<LaunchSpecs>> (*plan)(const LaunchChoice&, const actions::Action&);
-  // Null: nothing is compiled for it.
+  // Null: the family has no kernels to compile.
   std::vector<KernelVariant> (*variants)();
-  // As below; null: of none.
+  // As the functions below; null: false for all its kernels.
   bool (*moves_by_threads)(const launch::Kernel&, DType) = nullptr;
   bool (*bounds_epochs)(const launch::Kernel&) = nullptr;
 };
 
-// What an action becomes by the first family that takes it, in order; pure. Addresses of the action
-// are those of the GPU.
-// Errors: G072 no kernel for it; G075 more loops than kernels walk and launches can be; G083 the
-// kernel that was asked for cannot.
+// The launches for an action, in order, by the first family that takes it; pure. Addresses of the
+// action are GPU addresses.
+// Errors: G072 no kernel for it; G075 more loops than kernels walk and launches may unroll; G083
+// the kernel that `patch` named cannot run it.
 [[nodiscard]] Checked<LaunchSpecs> plan_launches(const LaunchChoice& choice,
                                                  const actions::Action& action);
 
-// As launch::Offers has them, of a kernel of any family.
+// The properties of launch::Offers, for a kernel of any family.
 [[nodiscard]] bool moves_by_threads(const launch::Kernel& kernel, DType dtype);
 [[nodiscard]] bool bounds_epochs(const launch::Kernel& kernel);
 

@@ -6,7 +6,7 @@
 
 namespace harpe::cuda {
 
-// Null for what is not the folder's.
+// Null if the launch is not of the folder.
 using Prepare = Checked<std::unique_ptr<PreparedKernel>> (*)(const KernelLaunch& launch,
                                                              const LaunchTools& tools);
 #define HP_KERNELS(FOLDER)                                                              \

@@ -12,30 +12,30 @@ namespace harpe::cuda {
 
 class StreamSums;
 
-// What launches are made ready with.
+// What the preparation of launches needs.
 struct LaunchTools {
-  KernelLibrary& kernels;  // outlives them
-  int multiprocessors;     // that may work at once
-  // Where there are launches of libraries: outlives them too.
+  KernelLibrary& kernels;  // outlives the prepared kernels
+  int multiprocessors;     // SMs that may be used
+  // For launches of libraries; outlives the prepared kernels too.
   library::Leaves* leaves = nullptr;
   library::LeafPlace place = {};
-  // Of the stream that they are for; null: each GEMM has its own.
+  // The sums of the stream that the launches are for; null: each GEMM has its own.
   std::shared_ptr<StreamSums> sums = nullptr;
-  // That the launch plan names; none: chosen for the multiprocessors.
+  // The variant that the launch plan names; none: chosen for the SMs.
   std::optional<std::string_view> variant = std::nullopt;
 };
 
-// A launch with all that it needs on the GPU, to be ordered any number of times.
+// A launch with everything that it needs on the GPU; it may be enqueued any number of times.
 class PreparedKernel {
  public:
   virtual ~PreparedKernel() = default;
-  // Allocates nothing. Requires: the GPU is current for the calling thread.
+  // Enqueues it; allocates nothing. Requires: the GPU is current for the calling thread.
   [[nodiscard]] virtual Result<Ok, CudaError> launch(CUstream stream) const = 0;
-  // Whether other ranks must order theirs too.
+  // Whether other ranks must enqueue their part too (a collective).
   [[nodiscard]] virtual bool meets_others() const { return false; }
 };
 
-// Of the folder that the launch is of. Errors: those of loading kernels and of libraries; G005.
+// Prepares a launch of any folder. Errors: those of loading kernels and of libraries; G005.
 [[nodiscard]] Checked<std::unique_ptr<PreparedKernel>> prepare(const KernelLaunch& launch,
                                                                const LaunchTools& tools);
 

@@ -7,7 +7,7 @@
 
 namespace harpe::cuda {
 
-// What orders a library's work, and what a refusal of it is said of.
+// A function that enqueues a library's work, and the names for errors about it.
 struct LibraryOrder {
   library::Step order;
   const char* library;

@@ -6,7 +6,7 @@
 
 namespace harpe::cuda {
 
-// All variants of all kernels, families together.
+// The variants of all families, and of the kernels of signals.
 [[nodiscard]] std::vector<KernelVariant> shipped_variants();
 
 }  // namespace harpe::cuda

@@ -7,7 +7,7 @@
 
 namespace harpe::cuda {
 
-// Errors: G062 `count` of `what` is not from `least` to `most`.
+// Errors: G062 `count` of `what` is not in [least, most].
 [[nodiscard]] Checked<Ok> check_count(std::string_view what, std::int64_t count, std::int64_t least,
                                       std::int64_t most);
 

@@ -8,15 +8,15 @@
 
 namespace harpe::cuda {
 
-// Memory for the sums of cut tiles, and for parts of few rows, all of whose bits are 1 before and
-// after each GEMM. GEMMs that follow each other in one stream share it: it is as large as the
-// largest of them needs.
+// Memory for the sums of cut tiles, and for parts of few-row GEMMs and states of few queries. All
+// bits of parts and states are 1 before and after each kernel. The kernels of one stream run one
+// after the other and share this memory, which is as large as the largest of them needs.
 class StreamSums {
  public:
-  // Room for so many bytes, once it is allocated.
+  // Ensures at least `bytes` bytes once it is allocated.
   void reserve(std::int64_t bytes) { bytes_ = std::max(bytes_, bytes); }
   void reserve_parts(std::int64_t bytes) { part_bytes_ = std::max(part_bytes_, bytes); }
-  // Once all GEMMs are made ready, before the first is launched. Errors: G005, G008.
+  // Call it after all kernels are prepared, before the first launch. Errors: G005, G008.
   [[nodiscard]] Checked<Ok> allocate(const Device& device) {
     if (bytes_ != 0) {
       HP_TRY(memory_, DeviceMemory::allocate(device, bytes_));

@@ -8,7 +8,7 @@
 
 namespace harpe::cuda {
 
-// An array as kernels have it: its first element, and how many steps of how many elements.
+// An array as kernels see it: its first element, and a count and a stride in elements per axis.
 struct StridedArray {
   struct Extent {
     std::int64_t count = 1;
@@ -20,19 +20,19 @@ struct StridedArray {
   std::vector<Extent> extents;
 };
 
-// What a kernel reads and stores, of a kernel whose operands a launch plan states: what arrives
-// together, and what is stored together of which arrivals.
+// The operands of a kernel as launch plans state them: arrivals, which are operands that arrive
+// together, and panels, which are stored as a whole and computed from some arrivals.
 struct KernelArrays {
   struct Panel {
-    DType dtype = DType::BF16;  // that it is stored in
-    bool adds = false;          // to what is there
-    std::vector<std::int32_t> meets = {};
+    DType dtype = DType::BF16;             // of what is stored
+    bool adds = false;                     // it is added to what is there
+    std::vector<std::int32_t> meets = {};  // indices of arrivals
     std::vector<StridedArray> reads = {};
     std::vector<StridedArray> stores = {};
   };
   std::vector<std::vector<StridedArray>> arrivals;
   std::vector<Panel> panels;
-  std::int32_t joins = 1;  // launches of tasks alone, side by side in one
+  std::int32_t joins = 1;  // the number of launches that were joined into this one
 };
 
 }  // namespace harpe::cuda

@@ -26,7 +26,7 @@ struct AddressRange {
   return {.begin = address, .end = address + static_cast<DeviceAddress>(bytes)};
 }
 
-// What a launch writes and reads, its rows' numbers included.
+// What a launch writes and reads, including numbers of rows in use.
 struct Touched {
   std::vector<AddressRange> written;
   std::vector<AddressRange> read;

@@ -21,8 +21,7 @@ namespace {
 
 constexpr int kMapBoxRows = device::kRowsOfWarpgroup;
 
-// A kernel that computes parts leaves their states to the one that joins them, whatever that
-// leaves.
+// With parts the attention kernel stores f32 states; the joining kernel stores the result.
 bool leaves_state(const AttentionSpec& spec) { return spec.to_state || spec.parts > 1; }
 
 bool fits(const AttentionConfig& config, const AttentionSpec& spec) {
@@ -100,7 +99,7 @@ std::int64_t kv_rows(const AttentionSpec& spec) {
   return rows;
 }
 
-// Rows of keys that are loaded for those there are: the last tile of a chunk is loaded whole.
+// Key rows that are loaded for those that exist: the last tile of each chunk is loaded whole.
 double loaded_rows(const AttentionSpec& spec, int tile) {
   std::int64_t rows = 0;
   for (const AttentionChunkSpec& chunk : spec.chunks) {
@@ -109,9 +108,9 @@ double loaded_rows(const AttentionSpec& spec, int tile) {
   return static_cast<double>(rows);
 }
 
-// Measured (kernel_times.md). Wide tiles keep the tensor cores busier; of those that a mask cuts,
-// more is computed in vain, which weighs little only among many. Heads of 64 gain from a third
-// warpgroup, which has registers for 112 columns.
+// Measured (kernel_times.md). Wide key tiles keep the tensor cores busier, but waste more where a
+// mask cuts them, which matters little only with many keys. Heads of 64 gain from a third consumer
+// warpgroup, which leaves registers for 112 columns.
 int best_kv_tile(const AttentionSpec& spec) {
   if (spec.query_dim == 64) {
     constexpr std::int64_t kFewRows = 4096;
@@ -134,7 +133,7 @@ int slices_per_group(const AttentionSpec& spec) {
   return static_cast<int>(std::min(slices, spec.batch * spec.parts * spec.heads));
 }
 
-// Parts of the keys of all batch entries lie equally far apart.
+// Whether batch entries follow each other directly: then all parts of keys are equally far apart.
 bool is_even(const AttentionSpec& spec, const HeadTensor& tensor) {
   return spec.batch == 1 || tensor.strides.batch == spec.chunks.front().rows * tensor.strides.row;
 }
@@ -148,7 +147,7 @@ bool may_have_parts(const AttentionSpec& spec) {
          spec.copies.empty() && is_even(spec, chunk.keys) && is_even(spec, chunk.values);
 }
 
-// Parts of so many rows as batch entries.
+// The tensor with parts of `rows` rows as its batch entries.
 HeadTensor part_of(HeadTensor tensor, const AttentionSpec& spec, std::int64_t rows) {
   if (spec.parts > 1) tensor.strides.batch = rows * tensor.strides.row;
   return tensor;
@@ -187,7 +186,7 @@ Checked<Ok> check(const AttentionSpec& spec, int blocks) {
 
 int choose_parts(const AttentionSpec& spec, int blocks) {
   constexpr std::int64_t kLeastKeys = 256;
-  constexpr std::int64_t kFewQueries = 64;  // a warpgroup's
+  constexpr std::int64_t kFewQueries = 64;  // rows of one consumer warpgroup
   if (!may_have_parts(spec) || spec.panels.front().rows > kFewQueries) return 1;
   const std::int64_t keys = spec.chunks.front().rows;
   const std::int64_t wanted = std::min<std::int64_t>(

@@ -5,7 +5,7 @@
 
 namespace harpe::cuda {
 
-// The operands and results of attention: batch entries, rows, heads, columns.
+// The operands and results of attention as arrays of batch entries, rows, heads, columns.
 [[nodiscard]] StridedArray array_queries(const AttentionSpec& spec,
                                          const AttentionPanelSpec& panel);
 [[nodiscard]] StridedArray array_carried(const AttentionSpec& spec,
@@ -17,7 +17,7 @@ namespace harpe::cuda {
 [[nodiscard]] StridedArray array_keys(const AttentionSpec& spec, const AttentionChunkSpec& chunk);
 [[nodiscard]] StridedArray array_values(const AttentionSpec& spec, const AttentionChunkSpec& chunk);
 [[nodiscard]] HeadTensor tensor_at(const StridedArray& array);
-// What tables the spec has: lengths first, then pages.
+// The tables of the spec: lengths first, then pages.
 [[nodiscard]] std::vector<StridedArray> arrays_tables(const AttentionSpec& spec);
 
 }  // namespace harpe::cuda

@@ -11,7 +11,7 @@
 namespace harpe::cuda {
 namespace {
 
-// By our kernel.
+// Our own kernels.
 class AttentionLaunch : public LaunchOf<AttentionSpec> {
  public:
   using LaunchOf::LaunchOf;
@@ -56,7 +56,8 @@ class AttentionLaunch : public LaunchOf<AttentionSpec> {
     return LaunchSpec(std::move(bound));
   }
 
-  // The kernel for few queries meets one chunk, which is there; of copies it takes its results'.
+  // The kernel for few queries has one chunk, which it does not wait for. The only copies that it
+  // can replace are those of its results.
   bool can_be_joined(bool takes_copies) const override {
     const bool takes = !takes_copies || !spec.results.empty();
     return spec.shares == 0 || (takes && can_decode(spec));
@@ -85,7 +86,7 @@ class AttentionLaunch : public LaunchOf<AttentionSpec> {
   }
 };
 
-// By cuDNN: it waits for nothing inside and is alone in its launch.
+// cuDNN: it cannot wait inside its kernel, and it is alone in its launch.
 class CudnnLaunch final : public AttentionLaunch {
  public:
   using AttentionLaunch::AttentionLaunch;

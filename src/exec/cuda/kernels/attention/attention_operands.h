@@ -9,19 +9,18 @@
 #include "exec/cuda/kernels/attention/head_tensor.h"
 #include "exec/cuda/kernels/loop_nests.h"
 
-// What plans of attention and of its gradients on tensor cores have in common.
+// What plans of attention forward and backward on tensor cores have in common.
 namespace harpe::cuda {
 
-// Loops as the kernels for tensor cores walk them: steps of a batch entry and of a head in bytes,
-// and how many heads share their keys.
+// Loops as the tensor-core kernels walk them; steps are in bytes.
 template <std::size_t kOperands>
 struct Heads {
   actions::Loop<kOperands> batch;
-  actions::Loop<kOperands> heads;     // of what queries have
-  actions::Loop<kOperands> kv_heads;  // of what keys have
+  actions::Loop<kOperands> heads;     // of operands with the queries' heads
+  actions::Loop<kOperands> kv_heads;  // of operands with the keys' heads
 };
 
-// None where the loops are others than a batch, heads, and heads that share keys.
+// None if the loops are not a batch, key heads, and query heads that share a key head.
 template <std::size_t kOperands>
 [[nodiscard]] std::optional<Heads<kOperands>> heads_of(Loops<kOperands> loops,
                                                        std::span<const std::size_t> of_queries,
@@ -31,7 +30,7 @@ template <std::size_t kOperands>
   const auto shares = [&](const Loop& loop) {
     return std::ranges::all_of(of_keys, [&](std::size_t i) { return loop.bytes[i] == 0; });
   };
-  // Whether `outer` goes on where a turn of the group ends, in what queries have.
+  // Whether a step of `outer` continues a whole turn of the group in the queries' operands.
   const auto continues = [&](const Loop& outer) {
     return std::ranges::all_of(of_queries, [&](std::size_t i) {
       return outer.bytes[i] == result.heads.bytes[i] * result.heads.length;
@@ -56,7 +55,7 @@ template <std::size_t kOperands>
   return result;
 }
 
-// The operand whose first head `first` is.
+// The operand whose first head is `first`.
 template <std::size_t kOperands>
 [[nodiscard]] HeadTensor tensor_of(const MatrixView& first, const actions::Loop<kOperands>& batch,
                                    const actions::Loop<kOperands>& heads, std::size_t operand) {

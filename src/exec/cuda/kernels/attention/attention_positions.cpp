@@ -14,7 +14,7 @@ struct Placement {
   std::vector<Position> panels;
   std::vector<Position> chunks;
 
-  // False where two meetings contradict each other.
+  // False if two meetings contradict each other.
   [[nodiscard]] bool settle(std::span<const Meeting> meetings) {
     panels.front() = 0;
     for (bool changed = true; changed;) {
@@ -50,7 +50,7 @@ bool hides_what_does_not_meet(AttentionSpec& spec, std::span<const Meeting> meet
   return true;
 }
 
-// The first position becomes 0. False where the last is more than kernels count.
+// Shifts positions so that the first is 0. False if the last is beyond what kernels can count.
 bool move_to_zero(AttentionSpec& spec) {
   constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max() / 2;
   std::int64_t least = spec.panels.front().position;
@@ -70,7 +70,7 @@ bool move_to_zero(AttentionSpec& spec) {
 
 }  // namespace
 
-// Keys without a rule are seen by all queries: they lie before them.
+// Every query sees keys without a rule, so these are placed before the first query.
 bool place_by_rules(AttentionSpec& spec, std::span<const Meeting> meetings) {
   spec.causal = false;
   spec.window = 0;

@@ -8,18 +8,18 @@
 
 namespace harpe::cuda {
 
-// Attention of one panel of queries over one chunk of keys, by their places in a spec.
+// Attention of one panel of queries over one chunk of keys, by their indices in a spec.
 struct Meeting {
   std::size_t panel = 0;
   std::size_t chunk = 0;
-  std::optional<PositionRule> rule;  // none: all is seen
+  std::optional<PositionRule> rule;  // none: every query sees every key
 };
 
-// Gives the panels and chunks of one kernel positions at which each meeting sees what it sees
-// alone, the least of them 0. The kernel meets every panel with every chunk: where nothing is
-// masked, all of them meet; a mask hides what does not meet. False where there are no such
-// positions: meetings contradict each other, or a panel would see keys that it does not meet.
-// Requires: every panel and chunk meets, no two of them twice.
+// Sets positions of the panels and chunks of one kernel at which each meeting sees the same keys as
+// alone; the least position is 0. The kernel applies every panel to every chunk, so the mask must
+// hide all pairs that do not meet; without a mask all pairs must meet. False if no such positions
+// exist: two meetings contradict each other, or a panel would see keys that it does not meet.
+// Requires: every panel and every chunk is in a meeting, and no pair meets twice.
 [[nodiscard]] bool place_by_rules(AttentionSpec& spec, std::span<const Meeting> meetings);
 
 // Whether no query of the panel sees a key of the chunk.

@@ -19,7 +19,7 @@ std::string tile_of(const AttentionConfig& config) {
          (config.value_dim == config.query_dim ? "" : "v" + std::to_string(config.value_dim));
 }
 
-// What sets a configuration apart from the usual ones is said; two of them never share a name.
+// Names every property in which a configuration differs, so that no two share a name.
 std::string name_of(const AttentionConfig& config) {
   std::string name = std::string("attention_") + word_of(config.element) + "_" + tile_of(config) +
                      "_s" + std::to_string(config.kv_stages) + "q" +
@@ -65,7 +65,7 @@ std::string source_of(const AttentionConfig& config) {
 
 std::vector<AttentionConfig> make_configs() {
   const AttentionConfig narrow{};
-  AttentionConfig wide;  // fewer, larger tiles of keys, where few are cut by a mask
+  AttentionConfig wide;  // fewer, larger key tiles, where a mask cuts few of them
   wide.kv_tile = 160;
   AttentionConfig small;
   small.query_dim = small.value_dim = 64;
@@ -75,7 +75,7 @@ std::vector<AttentionConfig> make_configs() {
   small_tall.consumers = 3;
   small_tall.producer_registers = 56;
   small_tall.consumer_registers = 152;
-  AttentionConfig latent;  // queries and keys with a part for positions
+  AttentionConfig latent;  // latent attention: queries and keys have an extra part for positions
   latent.query_dim = 192;
   latent.query_stages = 1;
   std::vector<AttentionConfig> configs{narrow, wide, small, small_tall, latent};

@@ -10,7 +10,7 @@ namespace harpe::cuda {
 // The kernel of a configuration. Requires: valid(config).
 [[nodiscard]] KernelVariant attention_variant(const device::AttentionConfig& config);
 
-// What `choose_attention` chooses from.
+// The configurations that `choose_attention` chooses from.
 [[nodiscard]] const std::vector<device::AttentionConfig>& attention_configs();
 
 [[nodiscard]] std::vector<KernelVariant> attention_variants();

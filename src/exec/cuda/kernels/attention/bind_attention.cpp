@@ -44,7 +44,7 @@ class AttentionBinder {
   }
 
  private:
-  // What a task does alone, as part of the kernel.
+  // A task's attention as part of the kernel.
   struct Member {
     const LaunchAlone* alone = nullptr;
     Meeting meeting;
@@ -52,7 +52,8 @@ class AttentionBinder {
     [[nodiscard]] const AttentionSpec& spec() const { return alone->spec->get<AttentionSpec>(); }
   };
 
-  // Most follow the one before: the next chunk, of its panel or of the next.
+  // Most members follow their predecessor: the next chunk, for the same panel or the next. So the
+  // search starts there.
   Checked<Ok> find_members() {
     Meeting next;
     for (LaunchAlone& alone : binding_.alone()) {
@@ -90,7 +91,7 @@ class AttentionBinder {
     return found == members_.end() ? nullptr : &*found;
   }
 
-  // The first that makes a panel, or reads a chunk.
+  // The first member of a panel, or of a chunk.
   [[nodiscard]] const Member* find_first(std::size_t Meeting::* of, std::size_t index) const {
     const auto found = std::ranges::find_if(
         members_, [&](const Member& member) { return member.meeting.*of == index; });
@@ -147,7 +148,7 @@ class AttentionBinder {
     return binding_.refuse("the state's lse has other strides than what is stored");
   }
 
-  // Of several tasks, by how far each task's queries are ahead of its keys.
+  // With several tasks: finds positions from each task's lead of queries over keys.
   Checked<Ok> place_positions() {
     std::vector<Meeting> meetings;
     for (const Member& member : members_) meetings.push_back(member.meeting);
@@ -167,8 +168,8 @@ class AttentionBinder {
     return Ok{};
   }
 
-  // As the variant says; before there is one, as alone. Several tasks are joined by the kernel for
-  // many queries.
+  // Cuts the keys as the variant says; without a variant, as the task alone. Only the kernel for
+  // many queries can join several tasks.
   Checked<Ok> cut_keys() {
     if (members_.size() > 1) {
       spec_.parts = 1;

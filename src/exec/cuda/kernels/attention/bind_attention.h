@@ -7,10 +7,10 @@
 
 namespace harpe::cuda {
 
-// The attention that the launches alone make up. Errors: G092.
+// Combines the attention launches that the kernel's tasks would run alone into one. Errors: G092.
 [[nodiscard]] Checked<AttentionSpec> bind_attention(const KernelBinding& binding);
 
-// The variant whose keys are cut into so many parts.
+// The name of the variant whose keys are cut into `parts` parts.
 [[nodiscard]] std::string print_parts(int parts);
 
 }  // namespace harpe::cuda

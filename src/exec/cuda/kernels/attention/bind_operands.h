@@ -5,13 +5,13 @@
 
 namespace harpe::cuda {
 
-// Operands of attention alone where a launch plan has them. Errors: G092.
+// These find operands of attention at the places of a launch plan. Errors: G092.
 
-// Keys and values of an arrival, and the signal that the kernel waits for.
+// Keys and values of an arrival, and the flag that the kernel waits for.
 [[nodiscard]] Checked<AttentionChunkSpec> place_chunk(const KernelBinding& binding,
                                                       const LaunchAlone& alone,
                                                       const launch::Arrival& arrival);
-// What masks read, behind the queries of a panel.
+// The tables that masks read; they follow the queries in a panel's `reads`.
 [[nodiscard]] Checked<Ok> place_tables(const KernelBinding& binding, const LaunchAlone& alone,
                                        const std::vector<launch::Place>& reads,
                                        AttentionSpec& spec);

@@ -10,7 +10,7 @@
 namespace harpe::cuda {
 namespace {
 
-// The parts of a state: what alone is stored in places 0 and 1.
+// The parts of a state: the task alone stores them at places 0 and 1.
 enum Part : std::size_t { kOutput, kLse };
 
 class ResultBinder {
@@ -45,7 +45,7 @@ class ResultBinder {
  private:
   static bool has_addends(const launch::Panel& panel) { return !panel.addends.empty(); }
 
-  // The task whose results hold all that the panels store, by the kernel for few queries.
+  // Finds the task of few queries whose results contain everything that the panels store.
   Checked<Ok> find_alone() {
     for (LaunchAlone& alone : binding_.alone()) {
       const auto* const spec = alone.spec->find<AttentionSpec>();
@@ -85,7 +85,7 @@ class ResultBinder {
     return place_tables(binding_, *alone_, to, spec_);
   }
 
-  // A part of the state that is made alone, where the places have it, as a state or rounded.
+  // Finds the place of a part of the task's state in `to`, in f32 or rounded.
   Checked<HeadTensor> place(Part part, std::int64_t heads, const std::vector<launch::Place>& to,
                             bool is_state = true) const {
     const std::vector<launch::Place>& whole = alone_->panel().stores;
@@ -131,7 +131,7 @@ class ResultBinder {
   }
 
   Checked<std::int64_t> find_first_head(std::int64_t heads, const launch::Panel& panel) const {
-    if (heads == spec_.heads) return 0;  // of one head there is no stride
+    if (heads == spec_.heads) return 0;  // a single head would have no stride
     std::vector<launch::Place> from = alone_->panel().stores;
     HP_TRY(const HeadTensor all, place(kOutput, spec_.heads, from));
     for (std::size_t i = 0; i < from.size() && i < panel.stores.size(); ++i) {
@@ -143,7 +143,7 @@ class ResultBinder {
     return elements / all.strides.head;
   }
 
-  // The kernel finds a head's result by its number.
+  // The kernel finds a head's result by dividing, so results have equally many heads, in order.
   Checked<Ok> check_heads() {
     std::ranges::sort(spec_.results, {}, &AttentionResultSpec::first_head);
     const auto count = static_cast<std::int64_t>(spec_.results.size());
@@ -161,7 +161,7 @@ class ResultBinder {
   const launch::Kernel& kernel_;
   LaunchAlone* alone_ = nullptr;
   AttentionSpec spec_;
-  std::vector<int> stores_;  // where fused stores of the kernel are in the spec; -1: to be lost
+  std::vector<int> stores_;  // index in the spec of each fused store; -1: a test drops its signal
 };
 
 }  // namespace

@@ -5,12 +5,12 @@
 
 namespace harpe::cuda {
 
-// Whether heads of the kernel's queries go to several places, or are added up with what others have
-// stored (AttentionSpec::results).
+// Whether the kernel stores heads at several places, or combines them with states that other ranks
+// have stored (AttentionSpec::results).
 [[nodiscard]] bool has_results(const launch::Kernel& kernel);
 
-// The same as bind_attention of such a kernel, which does one task's attention. Errors: G092, of
-// what the kernel for few queries does not do too.
+// bind_attention for such a kernel, which runs one task's attention. Errors: G092, also if the
+// kernel for few queries cannot run it.
 [[nodiscard]] Checked<AttentionSpec> bind_results(const KernelBinding& binding);
 
 }  // namespace harpe::cuda

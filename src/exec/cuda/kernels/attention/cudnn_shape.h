@@ -5,9 +5,9 @@
 
 namespace harpe::library {
 
-// What cuDNN is to compute for a spec: keys that no query sees are left out. None, and why, where
-// it has no such kernel: a state that is carried on or left, a mask that is no band from a corner,
-// more than one block of queries or keys.
+// The shape that cuDNN computes for a spec, without keys that no query sees. Missing, with the
+// reason, if cuDNN has no such kernel: a state carried in or out, a mask that is no band from a
+// corner, more than one block of queries or keys.
 [[nodiscard]] Result<AttentionShape, Missing> shape_of(const cuda::AttentionSpec& spec);
 
 }  // namespace harpe::library

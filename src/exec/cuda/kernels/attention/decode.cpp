@@ -16,19 +16,20 @@ using device::DecodeConfig;
 
 constexpr int kColumns = 8;                // more would spill registers
 constexpr std::int64_t kLeastBoxRows = 8;  // of a swizzled box
-constexpr int kBoxColumns = 64;            // 16-bit values
+constexpr int kBoxColumns = 64;            // of 16-bit values
 constexpr const char* kShares = "keys in ";
 constexpr const char* kOfShares = " shares";
 
 std::int64_t group_of(const AttentionSpec& spec) { return spec.heads / spec.kv_heads; }
 
-// Keys that a batch entry may have.
+// The most keys that a batch entry may have.
 std::int64_t most_keys(const AttentionSpec& spec) {
   const bool is_paged = spec.tables && spec.tables->pages != 0;
   return is_paged ? spec.tables->page_count * spec.tables->page : spec.chunks.front().rows;
 }
 
-// Rows of keys that a load has: of one page, and where lengths may end them few that there are not.
+// Key rows of one load. A box lies in one page; with lengths it is short, so that few rows are
+// loaded in vain.
 std::int64_t box_rows(const AttentionSpec& spec, const DecodeConfig& config) {
   constexpr std::int64_t kOfLengths = 64;
   const std::int64_t tile = tile_keys(config);
@@ -44,7 +45,7 @@ bool have_tables(const KeyTables& tables, std::int64_t keys) {
 }
 
 TensorMapSpec map_of_keys(const AttentionSpec& spec, const HeadTensor& tensor, int rows) {
-  // All batch entries may share one storage.
+  // With stride 0 all batch entries share one storage, which the map has once.
   const bool shares = spec.batch > 1 && tensor.strides.batch == 0;
   return map_of_heads(tensor,
                       {.batch = shares ? 1 : spec.batch,
@@ -89,7 +90,7 @@ bool can_decode(const AttentionSpec& spec) {
   const bool heads = spec.query_dim == spec.value_dim &&
                      (spec.query_dim == 64 || spec.query_dim == 128) &&
                      spec.heads % spec.kv_heads == 0;
-  // Values of all batch entries lie as their keys do.
+  // Keys and values must both have a storage per batch entry, or both share one.
   const bool alike = (chunk.keys.strides.batch == 0) == (chunk.values.strides.batch == 0);
   return spec.engine == LeafEngine::Own && !spec.carried && !is_masked && !waits &&
          panel.done == 0 && spec.copies.empty() && heads && alike &&
@@ -120,7 +121,7 @@ int choose_shares(const AttentionSpec& spec, int blocks) {
   const double tile_us = 2 * slot_bytes(config) / kBytesPerUs;
   const auto estimate = [&](std::int64_t shares) {
     const std::int64_t longest = (tiles + shares - 1) / shares;
-    const std::int64_t states = (shares + pairs - 1) / pairs - 1;  // beside the own
+    const std::int64_t states = (shares + pairs - 1) / pairs - 1;  // besides its own
     return static_cast<double>(longest) * tile_us +
            static_cast<double>(states * (config.columns / 8)) * kJoinUs;
   };

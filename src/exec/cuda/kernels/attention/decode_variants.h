@@ -10,7 +10,7 @@ namespace harpe::cuda {
 // The kernel of a configuration. Requires: valid(config).
 [[nodiscard]] KernelVariant decode_variant(const device::DecodeConfig& config);
 
-// All that decode_config chooses from.
+// The configurations that decode_config chooses from.
 [[nodiscard]] const std::vector<device::DecodeConfig>& decode_configs();
 
 }  // namespace harpe::cuda

@@ -5,7 +5,7 @@
 namespace harpe::cuda {
 namespace {
 
-constexpr int kBoxBytes = 128;  // of a row, as they are swizzled
+constexpr int kBoxBytes = 128;  // bytes of a box row, as the swizzle requires
 
 }  // namespace
 
@@ -18,7 +18,7 @@ Checked<Ok> check_aligned(std::string_view name, const HeadTensor& tensor,
 
 TensorMapSpec map_of_heads(const HeadTensor& tensor, const HeadSizes& sizes,
                            device::Element element, int box_rows) {
-  // A dimension of size 1 may have any stride, but the copy engine wants one that is not 0.
+  // A dimension of size 1 may have any stride, but TMA requires one that is not 0.
   const auto stride_of = [&](std::int64_t stride, std::int64_t count) {
     return count == 1 ? sizes.columns : stride;
   };

@@ -8,13 +8,13 @@
 
 namespace harpe::cuda {
 
-// Values [batch, row, head, column] whose columns lie side by side; strides in elements.
+// A tensor [batch, row, head, column] whose columns are contiguous; strides in elements.
 struct HeadTensor {
-  DeviceAddress address = 0;  // of the first row meant
+  DeviceAddress address = 0;  // of the first row in use
   device::AttentionStrides strides{};
 };
 
-// How many there are of each.
+// The extents of a HeadTensor.
 struct HeadSizes {
   std::int64_t batch = 1;
   std::int64_t rows = 0;

@@ -16,12 +16,12 @@ namespace {
 
 using actions::Loop;
 
-// The mask by positions, as kernels for tensor cores have it; none where they do not.
+// A mask by positions, as tensor-core kernels have it.
 struct Positions {
   bool causal = false;
   std::int64_t window = 0;
-  std::int64_t query = 0;  // position of the first
-  std::int64_t key = 0;
+  std::int64_t query = 0;  // position of the first query
+  std::int64_t key = 0;    // position of the first key
   std::optional<PositionRule> rule = {};
 };
 
@@ -35,7 +35,7 @@ std::optional<Positions> positions_of(const AttentionProblem& p) {
     positions.rule = {.lead = p.visible.high,
                       .window = is_free_below ? 0 : p.visible.high - p.visible.low + 1};
   }
-  // Bounds that nothing lies beyond are none.
+  // A bound that hides nothing is dropped.
   const std::int64_t high = std::min(p.visible.high, p.keys - 1);
   const std::int64_t low = std::max(p.visible.low, -(p.queries - 1));
   if (low > high) return std::nullopt;
@@ -52,7 +52,7 @@ std::optional<Positions> positions_of(const AttentionProblem& p) {
   return positions;
 }
 
-// Attention for tensor cores, where its heads, mask and strides are such as they take.
+// Attention for tensor cores, if they support its types, heads, mask and strides.
 std::optional<AttentionSpec> describe(const AttentionProblem& p,
                                       const Loops<kAttendOperands>& loops,
                                       const LaunchChoice& choice) {
@@ -95,7 +95,7 @@ std::optional<AttentionSpec> describe(const AttentionProblem& p,
   return spec;
 }
 
-// The kernel for it, and how its keys are cut.
+// Chooses the kernel and the cut of its keys.
 std::optional<AttentionSpec> fast_attention(const AttentionProblem& p,
                                             const Loops<kAttendOperands>& loops,
                                             const LaunchChoice& choice) {
@@ -113,7 +113,7 @@ std::optional<AttentionSpec> fast_attention(const AttentionProblem& p,
   return spec;
 }
 
-// Of tensors that have no batch entries yet.
+// Adds the batch loop to a spec whose tensors have no batch entries yet.
 void set_batch(AttentionSpec& spec, const actions::Loop<kAllAttendOperands>& batch) {
   const std::int64_t element = device::bytes_of(spec.element);
   constexpr std::int64_t kFloat = 4;
@@ -127,10 +127,10 @@ void set_batch(AttentionSpec& spec, const actions::Loop<kAllAttendOperands>& bat
   chunk.values.strides.batch = batch.bytes[kV] / element;
 }
 
-// The loop over batch entries is the one that tables have steps in.
 using AllLoops = Loops<kAllAttendOperands>;
 
-// Where masks on data say which keys there are, the kernel for few queries may do it.
+// If tables give the keys that exist, the kernel for few queries may run the attention. The loop in
+// which the tables have steps is the loop over batch entries.
 std::optional<AttentionSpec> fast_attention_by_tables(const AttentionProblem& p, AllLoops loops,
                                                       const LaunchChoice& choice) {
   constexpr std::size_t kLengths = kAttendOperands + 1;
@@ -175,7 +175,7 @@ Checked<std::optional<LaunchSpecs>> plan_heads(const LaunchChoice& choice,
   }
   if (!p.tables.any()) {
     Loops<kAttendOperands> loops = first_operands<kAttendOperands>(heads->loops);
-    for (Loop<kAttendOperands>& loop : loops) loop.reduces = false;  // every turn has its own state
+    for (Loop<kAttendOperands>& loop : loops) loop.reduces = false;  // each iteration has a state
     if (const auto spec = fast_attention(p, joined(std::move(loops)), choice)) {
       return std::optional(LaunchSpecs{*spec});
     }
@@ -191,7 +191,7 @@ Checked<std::optional<LaunchSpecs>> plan_heads(const LaunchChoice& choice,
                              "`, its mask, or heads that lie as they do");
 }
 
-// The kernel for few queries bounds epochs, where it exchanges states.
+// Whether the kernel is the one for few queries and exchanges states; only then it bounds epochs.
 bool exchanges_states(const launch::Kernel& kernel) {
   return kernel.name == kAttentionSm90 && kernel.variant.starts_with("keys in") &&
          std::ranges::any_of(kernel.panels, [](const launch::Panel& panel) {

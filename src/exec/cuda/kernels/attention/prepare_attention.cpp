@@ -7,7 +7,7 @@
 namespace harpe::cuda {
 namespace {
 
-// Its mask is all that cuDNN's has, its results are of its operands' type.
+// Refuses a spec whose mask or results cuDNN does not have (library::shape_of).
 Checked<std::unique_ptr<PreparedKernel>> prepare_cudnn(const AttentionSpec& spec,
                                                        const LaunchTools& tools) {
   HP_CHECK(tools.leaves != nullptr, "libraries do leaves of plans alone");

@@ -24,7 +24,8 @@ device::Number plain_number(device::Element element) {
   return element == device::Element::F16 ? device::Number::F16 : device::Number::BF16;
 }
 
-// What makes the states of the parts, at that address: of all outputs, then of all logarithms.
+// The spec that computes the states of the parts, dense at address `at`: all outputs, then all
+// logarithms.
 AttentionSpec states_of_parts(AttentionSpec spec, DeviceAddress at) {
   AttentionPanelSpec& panel = spec.panels.front();
   const std::int64_t outputs = rows_of(spec) * spec.parts * spec.value_dim * kFloat;

@@ -11,13 +11,13 @@
 namespace harpe::cuda {
 
 // Attention with everything it needs on the GPU: kernel, maps, the ticket counter. Launches follow
-// each other in one stream; each does the whole of it, on data that may change while the addresses
-// stay.
+// each other in one stream, and each computes the whole attention. Data may change between
+// launches; addresses stay.
 class PreparedAttention final : public PreparedKernel {
  public:
-  // `blocks` run at once: one on each multiprocessor unless said otherwise.
-  // Requires: `library` outlives this; the configuration is for such heads; where flags are waited
-  // for, spec.wait has a poison word and a fault record. Errors: those of check and of
+  // `blocks`: thread blocks that run at once; by default one on each SM.
+  // Requires: `library` outlives this; the configuration is for these heads; where the kernel waits
+  // for flags, spec.wait has a poison word and a fault record. Errors: those of check and of
   // loading; G005.
   [[nodiscard]] static Checked<PreparedAttention> make(KernelLibrary& library,
                                                        const AttentionSpec& spec,
@@ -38,7 +38,7 @@ class PreparedAttention final : public PreparedKernel {
   device::AttentionConfig config_;
   std::unique_ptr<device::AttentionArgs> args_;  // large
   LaunchShape shape_;
-  // Of a spec with parts: their states, and how they are joined.
+  // With parts: the memory of their states, and the kernel that joins them.
   struct Join {
     const LoadedKernel* kernel = nullptr;
     device::JoinArgs args{};

@@ -61,7 +61,7 @@ Checked<Ok> PreparedDecode::place_fused_stores(const Device& device, const Atten
   return Ok{};
 }
 
-// Counts blocks that are done with the execution, zero before and after.
+// The counter of thread blocks that have finished the execution; zero before and after.
 Checked<Ok> PreparedDecode::place_bounds(const Device& device, const AttentionSpec& spec) {
   if (spec.bounds.epoch == nullptr) return Ok{};
   HP_CHECK(exchanges_, "launch plans have other kernels stand between executions");

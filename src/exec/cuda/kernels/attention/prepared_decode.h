@@ -9,12 +9,12 @@
 namespace harpe::cuda {
 
 // Attention of few queries with everything it needs on the GPU: kernel, maps, memory for states.
-// Launches follow each other in one stream; each does the whole of it, on data that may change
-// while the addresses stay.
+// Launches follow each other in one stream, and each computes the whole attention. Data may change
+// between launches; addresses stay.
 class PreparedDecode final : public PreparedKernel {
  public:
-  // `sums` are of the stream that it is launched in; null: it has its own. Requires: `library`
-  // outlives this; can_decode(spec). Errors: those of check and of loading; G005.
+  // `sums`: the memory of the stream that it is launched in; null: it allocates its own. Requires:
+  // `library` outlives this; can_decode(spec). Errors: those of check and of loading; G005.
   [[nodiscard]] static Checked<PreparedDecode> make(KernelLibrary& library,
                                                     const AttentionSpec& spec,
                                                     std::shared_ptr<StreamSums> sums = nullptr);
@@ -33,7 +33,7 @@ class PreparedDecode final : public PreparedKernel {
   device::DecodeExchangeArgs args_{};
   bool exchanges_ = false;
   std::optional<DeviceMemory> stored_;  // counters of fused stores, zero before and after
-  std::optional<DeviceMemory> ended_;   // the same of Bounds
+  std::optional<DeviceMemory> ended_;   // Bounds::done, zero before and after
   LaunchShape shape_;
   std::shared_ptr<StreamSums> sums_;
 };

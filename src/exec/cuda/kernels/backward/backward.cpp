@@ -20,9 +20,9 @@ using device::Element;
 
 namespace {
 
-constexpr int kMostKeyParts = 8;  // of a tile of keys
+constexpr int kMostKeyParts = 8;  // the most parts of a key tile
 
-// Sums of two and of a position stay in 32 bits.
+// The sum of two row counts and a position fits in 32 bits.
 constexpr std::int64_t kMostRows = std::numeric_limits<std::int32_t>::max() / 4;
 
 bool fits(const BackwardConfig& config, const BackwardSpec& spec) {
@@ -93,12 +93,12 @@ bool all_see_the_same(const BackwardGrid& grid) {
   return true;
 }
 
-// What a block takes besides its steps, in steps: its start and its keys; and where parts add to
-// the same gradients, one after the other, their turns.
+// Further time of a block, in steps: its start and its keys; and with parts, their turns at the
+// same dk and dv.
 constexpr int kStepsOfBlock = 4;
 constexpr int kStepsOfTurn = 3;
 
-// Until the last block is done, in steps, where each begins when another ends.
+// Time until the last block ends, in steps, if each block starts when another ends.
 std::int64_t duration(const BackwardGrid& grid, int multiprocessors) {
   std::priority_queue<std::int64_t, std::vector<std::int64_t>, std::greater<>> free;
   for (int i = 0; i < multiprocessors; ++i) free.push(0);
@@ -115,8 +115,8 @@ std::int64_t duration(const BackwardGrid& grid, int multiprocessors) {
   return last;
 }
 
-// Blocks that share a tile of keys: more of them where that ends sooner. Parts of tiles only where
-// all tiles of keys have the same: else one would wait for another's end.
+// Lets more blocks share a key tile if that ends sooner. It divides query tiles only if all key
+// tiles meet the same ones; otherwise one block would wait for the end of another.
 void share_keys(BackwardGrid& grid, int multiprocessors) {
   constexpr int kBlocksEach = 8;
   const bool same = all_see_the_same(grid);
@@ -136,8 +136,8 @@ void share_keys(BackwardGrid& grid, int multiprocessors) {
   grid = best;
 }
 
-// How many slices are worked on at a time: few tiles of each, since they wait for each other, but
-// some, since they read the same queries.
+// The slices that run together. Only a few key tiles of a slice should run at a time, since they
+// wait for each other's turns, but more than one, since they read the same queries.
 int slices_at_once(const BackwardGrid& grid, int multiprocessors) {
   constexpr int kTiles = 8;
   return std::clamp(multiprocessors / (kTiles * grid.parts()), 1, grid.slices);

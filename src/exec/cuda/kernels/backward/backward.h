@@ -15,17 +15,17 @@ namespace harpe::cuda {
 // f32, [batch, row, head, head_dim].
 struct BackwardSumSpec {
   HeadTensor to;
-  bool carry = false;  // it holds other contributions, to be added to
+  bool carry = false;  // `to` holds earlier contributions; the kernel adds to them
 };
 
-// The gradients of attention between one block of queries and one of keys: with
-// p = e^(scale q k^T - lse) and s = p (do v^T - delta), dq = scale s k, dk = scale s^T q,
+// Attention backward between one block of queries and one of keys. With
+// p = e^(scale q k^T - lse) and s = p (do v^T - delta): dq = scale s k, dk = scale s^T q,
 // dv = p^T do, for every head and batch entry; heads that share keys add to the same dk and dv.
-// Key k is seen by query q iff low <= k - q <= high, both counted from the first rows meant. A
-// query whose lse is -inf contributes nothing. Addresses and strides of matrices are multiples of
-// 16 bytes; those of lse and delta need not be. Pairs that do not see each other have weight 0:
-// operands are finite, or NaN reach rows that share a tile. Results are the same bits
-// every time on one kind of GPU.
+// Query q sees key k iff low <= k - q <= high, both counted from the first rows in use. A query
+// whose lse is -inf contributes nothing. Requires: addresses and strides of matrices are multiples
+// of 16 bytes; those of lse and delta may be any. Operands are finite, since hidden pairs have
+// weight 0 and 0·∞ would turn rows of the same tile into NaN. Results have the same bits every time
+// on one kind of GPU.
 struct BackwardSpec {
   std::int64_t batch = 1;
   std::int64_t heads = 0;
@@ -48,22 +48,22 @@ struct BackwardSpec {
   std::int64_t high = 0;
 };
 
-// Errors: G060 no kernel for such heads; G041 an address or stride that the kernel cannot take;
-// G062 too many or too few of something; G063 the scale.
+// Errors: G060 no kernel for these heads; G041 an address or stride that the kernel cannot read;
+// G062 a count is out of range; G063 the scale.
 [[nodiscard]] Checked<Ok> check(const BackwardSpec& spec);
 
-// All that a launch needs but maps, encoded, and words.
+// Everything that a launch needs, except encoded maps and the memory of its words.
 struct BackwardPlan {
   device::BackwardConfig config;
   device::BackwardArgs args{};
   std::vector<TensorMapSpec> maps;  // of q, k, v, do and dq
   int blocks = 0;
-  // Words, zero before and after: of turns at dq, of turns at dk and dv.
+  // Numbers of words for turns at dq, and at dk and dv. Words are zero before and after a launch.
   std::int64_t query_turns = 0;
   std::int64_t key_turns = 0;
 };
 
-// For a GPU of so many multiprocessors. Requires: check(spec) is ok.
+// Plans a launch on `multiprocessors` SMs. Requires: check(spec) is ok.
 [[nodiscard]] BackwardPlan plan_backward(const BackwardSpec& spec, int multiprocessors);
 
 [[nodiscard]] std::unique_ptr<KernelLaunch> make_launch(BackwardSpec spec);

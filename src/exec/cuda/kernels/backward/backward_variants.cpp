@@ -11,7 +11,7 @@ using device::BackwardConfig;
 
 namespace {
 
-// Keys by queries by features.
+// The tile as keys by queries by features.
 std::string tile_of(const BackwardConfig& config) {
   return std::to_string(device::kKeyTile) + "x" + std::to_string(device::kQueryTile) + "x" +
          std::to_string(config.head_dim);

@@ -14,7 +14,7 @@ namespace {
 constexpr std::array<std::size_t, 5> kOfQueries = {kBackwardQ, kDo, kLse, kDelta, kDq};
 constexpr std::array<std::size_t, 4> kOfKeys = {kBackwardK, kBackwardV, kDk, kDv};
 
-// Whether the turns that are summed up are those of heads that share keys, and no others.
+// Whether the loops that reduce are exactly those over heads that share keys.
 bool sums_over_groups(const Loops<kBackwardOperands>& loops) {
   return std::ranges::all_of(loops, [](const actions::Loop<kBackwardOperands>& loop) {
     const bool shares =
@@ -23,7 +23,7 @@ bool sums_over_groups(const Loops<kBackwardOperands>& loops) {
   });
 }
 
-// The band of keys that queries see; none where it is not all that they see.
+// The band of keys that queries see; none if they also see other keys.
 std::optional<Visibility> band_of(const AttentionBackwardProblem& p) {
   if (p.visible.prefix >= p.keys) return Visibility{};
   if (p.visible.prefix > 0) return std::nullopt;
@@ -42,7 +42,7 @@ HeadTensor numbers_of(const RowValues& values, const actions::Loop<kBackwardOper
   return tensor_of(view, batch, heads, operand);
 }
 
-// Gradients for tensor cores, where heads, mask and strides are such as they take.
+// Attention backward for tensor cores, if it supports these heads, this mask and these strides.
 std::optional<BackwardSpec> fast_backward(const AttentionBackwardProblem& p,
                                           const Loops<kAllBackwardOperands>& all_loops) {
   Loops<kBackwardOperands> loops = first_operands<kBackwardOperands>(all_loops);
@@ -55,7 +55,7 @@ std::optional<BackwardSpec> fast_backward(const AttentionBackwardProblem& p,
     return std::nullopt;
   }
   for (actions::Loop<kBackwardOperands>& loop : loops)
-    loop.reduces = false;  // groups show by their steps
+    loop.reduces = false;  // heads_of finds groups by their steps
   const auto heads = heads_of<kBackwardOperands>(joined(std::move(loops)), kOfQueries, kOfKeys);
   if (!heads) return std::nullopt;
   const auto& [batch, all, kv] = *heads;

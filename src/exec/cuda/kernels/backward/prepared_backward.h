@@ -9,12 +9,12 @@
 
 namespace harpe::cuda {
 
-// Gradients of attention with everything they need on the GPU: kernel and maps. Launches follow
-// each other in one stream; each does the whole of it, on data that may change while the addresses
-// stay.
+// Attention backward with everything it needs on the GPU: kernel, maps and words. Launches follow
+// each other in one stream, and each computes the whole backward pass. Data may change between
+// launches; addresses stay.
 class PreparedBackward final : public PreparedKernel {
  public:
-  // `multiprocessors` work on it: all unless said otherwise. Requires: `library` outlives this.
+  // `multiprocessors`: SMs that it may use; by default all. Requires: `library` outlives this.
   // Errors: those of check and of loading; G005.
   [[nodiscard]] static Checked<PreparedBackward> make(
       KernelLibrary& library, const BackwardSpec& spec,

@@ -9,7 +9,7 @@
 namespace harpe::cuda {
 namespace {
 
-// The copy engine takes narrow rows one by one.
+// The copy engine moves narrower rows one by one.
 constexpr std::int64_t kLeastCopyBytes = 64;
 
 class CopyEngineLaunch final : public LaunchOf<CopyLaunch> {
@@ -30,7 +30,7 @@ bool is_pitched(const Loops<2>& loops, std::int64_t row_bytes) {
          std::ranges::min(bytes) >= row_bytes && std::ranges::max(bytes) <= kMostPitch;
 }
 
-// A copy of all rows, bit by bit.
+// Plans a bitwise copy of whole rows, flat or pitched.
 Checked<std::optional<LaunchSpecs>> plan_copy(const LaunchChoice& choice,
                                               const actions::Action& action) {
   const auto* const assign = std::get_if<actions::Assign>(&action);

@@ -7,7 +7,7 @@
 
 namespace harpe::cuda {
 
-// A copy by the copy engine: rows of `bytes`, so far apart.
+// A copy by the copy engine: `rows` rows of `bytes` bytes; pitches are in bytes.
 struct CopyLaunch {
   DeviceAddress to = 0;
   DeviceAddress from = 0;

@@ -16,7 +16,7 @@ bool have_one_shape(const GemmSpec& one, const GemmSpec& other) {
          one.m_major == other.m_major && one.engine == other.engine;
 }
 
-// Whether they are the columns 0 .. k of A, each once.
+// Whether the K chunks cover columns 0 .. k of A once.
 bool are_columns(std::vector<GemmPieceSpec> pieces, std::int64_t k) {
   std::ranges::sort(pieces, {}, &GemmPieceSpec::k_begin);
   std::int64_t end = 0;
@@ -47,14 +47,14 @@ class GemmBinder {
   }
 
  private:
-  // Where one K chunk, a piece of a panel, has its B.
+  // The address of the B that one K chunk meets.
   struct ChunkOfB {
     std::size_t panel = 0;
     std::size_t piece = 0;
     DeviceAddress address = 0;
   };
 
-  // The GEMM alone that multiplies the arrival for the panel.
+  // The task's GEMM that multiplies the arrival for the panel.
   [[nodiscard]] LaunchAlone* find(const launch::Panel& panel, const launch::Arrival& arrival) {
     const auto found = find_around(binding_.alone(), next_, [&](const LaunchAlone& alone) {
       return !alone.is_bound && alone.spec->find<GemmSpec>() != nullptr &&
@@ -66,7 +66,8 @@ class GemmBinder {
     return &binding_.alone()[*found];
   }
 
-  // The panel before that makes the same sums, or, of one that makes none, stores what it adds up.
+  // The earlier panel whose rows `panel` shares: it has the same K chunks, or, if `panel` has none,
+  // it stores the same elements.
   [[nodiscard]] std::optional<std::size_t> find_rows(const launch::Panel& panel) const {
     for (std::size_t i = 0; i < alone_.size(); ++i) {
       const launch::Panel& before = kernel_.panels[i];
@@ -77,7 +78,7 @@ class GemmBinder {
     return std::nullopt;
   }
 
-  // Whether a panel that makes nothing stores elsewhere just what the other one stores.
+  // Whether `panel` computes nothing and only stores the other panel's result at a second place.
   static bool repeats(const launch::Panel& panel, const launch::Panel& other) {
     return panel.meets.empty() && panel.addends.size() == 1 && !panel.addends.front().when &&
            panel.addends.front().reads == other.stores;
@@ -138,7 +139,7 @@ class GemmBinder {
     return Ok{};
   }
 
-  // How many rows are used is said to the allocation that the rows go to.
+  // Stores the number of rows in use at the allocation that the rows are stored in.
   void move_number(AllocId from, AllocId to, device::UsedRows& used) const {
     if (from == to || used.result == nullptr) return;
     std::int32_t* const there = binding_.rows_used_of(to);
@@ -176,7 +177,7 @@ class GemmBinder {
     return Ok{};
   }
 
-  // They lie as C, in the type of A.
+  // Addends have C's layout and the type of A.
   Checked<Ok> add_addends(const LaunchAlone& alone, const launch::Panel& panel) {
     GemmPanelSpec& bound = spec_.panels.back();
     GemmSpec like = alone.spec->get<GemmSpec>();
@@ -194,7 +195,7 @@ class GemmBinder {
     return Ok{};
   }
 
-  // Functions of C, and of what lies beside it in the type of A.
+  // Maps of C; their second operands have the type of A.
   Checked<Ok> add_maps(const LaunchAlone& alone, const launch::Panel& panel) {
     GemmPanelSpec& bound = spec_.panels.back();
     const auto& gemm = alone.spec->get<GemmSpec>();
@@ -219,8 +220,8 @@ class GemmBinder {
     return Ok{};
   }
 
-  // One array for all panels, or with groups one that has a B for each; else each piece has its
-  // own.
+  // Finds one B for all panels, or with groups one array that has every group's B; otherwise each
+  // K chunk gets its own B.
   Checked<Ok> place_b() {
     const bool is_n_major = spec_.layout == device::GemmLayout::NMajor;
     const std::int64_t element = device::bytes_of(spec_.in);
@@ -241,8 +242,8 @@ class GemmBinder {
     return Ok{};
   }
 
-  // Pieces are used in any order: where in an array of all a piece has its B says which columns of
-  // A it is. `step`: bytes of B from one column of A to the next.
+  // K chunks may be used in any order, so the offset of a chunk's B in the common array gives its
+  // columns of A. `step`: bytes of B from one column of A to the next.
   void place_pieces(std::int64_t step) {
     bool is_one = true;
     for (const ChunkOfB& chunk : chunks_) {
@@ -267,7 +268,7 @@ class GemmBinder {
     return spec_.panels[chunk.panel].pieces[chunk.piece];
   }
 
-  // Without those whose signals are to be lost.
+  // Leaves out fused stores whose signals tests drop.
   void add_fused_stores() {
     std::vector<int> kept;
     for (const launch::Raise& raise : kernel_.fused_stores) {
@@ -289,9 +290,9 @@ class GemmBinder {
   const KernelBinding& binding_;
   const launch::Kernel& kernel_;
   GemmSpec spec_;
-  std::vector<const LaunchAlone*> alone_;  // of each panel
+  std::vector<const LaunchAlone*> alone_;  // for each panel
   std::vector<ChunkOfB> chunks_;
-  std::size_t next_ = 0;  // panels are mostly in the order of their tasks
+  std::size_t next_ = 0;  // where find starts, since panels are mostly in the order of their tasks
   bool waits_ = false;
 };
 

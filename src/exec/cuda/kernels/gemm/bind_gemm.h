@@ -5,7 +5,7 @@
 
 namespace harpe::cuda {
 
-// The GEMM that the launches alone make up. Errors: G092.
+// Combines the GEMMs that the kernel's tasks would launch alone into one. Errors: G092.
 [[nodiscard]] Checked<GemmSpec> bind_gemm(const KernelBinding& binding);
 
 }  // namespace harpe::cuda

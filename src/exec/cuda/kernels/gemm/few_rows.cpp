@@ -22,13 +22,13 @@ std::int64_t tile_blocks(const GemmSpec& spec) {
   return (spec.k + GemmConfig::kTileK - 1) / GemmConfig::kTileK;
 }
 
-// Along K, as the stream of B is.
+// Whether K chunks are in the order of K, in which B is streamed, and have no B of their own.
 bool is_in_order(const GemmPanelSpec& panel) {
   return std::ranges::is_sorted(panel.pieces, {}, &GemmPieceSpec::k_begin) &&
          std::ranges::all_of(panel.pieces, [](const GemmPieceSpec& piece) { return piece.b == 0; });
 }
 
-// Of the tile that is cut into most.
+// The parts of the tile that is cut into most.
 int parts_of(int tiles, int blocks, int streams) {
   const int all = tiles * blocks;
   int most = 1;
@@ -40,15 +40,15 @@ int parts_of(int tiles, int blocks, int streams) {
   return most;
 }
 
-// Looks at memory for `parts` parts of others, as take_all has them.
+// The polls with which take_all loads `parts` parts of other streams.
 int looks_at(int parts, int at_once) {
   return parts / at_once + std::popcount(static_cast<unsigned>(parts % at_once));
 }
 
-// What the blocks of a stream that have the same rows join of a tile: strips of eight rows.
+// The strips of eight rows that the blocks of a stream with the same rows join.
 struct Strips {
   int all;
-  int each;  // of a block, at most
+  int each;  // the most that one block joins
 };
 
 Strips strips_of(const GemmSpec& spec, const GemmConfig& config, int stream_blocks) {
@@ -56,8 +56,8 @@ Strips strips_of(const GemmSpec& spec, const GemmConfig& config, int stream_bloc
   return {.all = all, .each = device::ceil_div(all, stream_blocks)};
 }
 
-// Sending a tile's strips to the blocks of the stream, adding them up and storing rows of C. Where
-// there are most of them, those of both consumers stand in each other's way.
+// Clocks to send a tile's strips to the blocks of the stream, add them up and store rows of C. With
+// the most strips, the two consumers slow each other down.
 double join_clocks(const GemmConfig& config, const Strips& strips, int stream_blocks) {
   const int staged = config.staged_rows() / GemmConfig::kRowAlign;
   const double stored = 172.0 * device::ceil_div(strips.each, staged) + 40.0 * strips.each;
@@ -67,9 +67,8 @@ double join_clocks(const GemmConfig& config, const Strips& strips, int stream_bl
          (is_crowded ? 50.0 * strips.all * (stream_blocks - 1) : 0.0);
 }
 
-// What the owner of a tile waits for besides: each look at memory for parts of other streams. Where
-// tiles are cut alike, `is_even`, all streams of one end together, and its parts, if large, come
-// late.
+// Further clocks of a tile's owner: each poll for parts of other streams. If all tiles are cut
+// alike (`is_even`), all streams of a tile end together, and large parts arrive late.
 double owner_clocks(const GemmConfig& config, const Strips& strips, int parts, bool is_even) {
   if (parts == 1) return 0.0;
   const int looks = looks_at(parts - 1, device::parts_at_once(config.tile_m));
@@ -79,29 +78,29 @@ double owner_clocks(const GemmConfig& config, const Strips& strips, int parts, b
   return 196.0 + 529.0 * looks + (parts - 1) * part / 9.4 + late;
 }
 
-// One warpgroup multiplies a tile of 64 columns, and where its share of K is short, weights that
-// were read ahead wait for it.
+// One warpgroup alone computes a tile of 64 columns. If its share of K is short, weights that were
+// loaded ahead wait for it.
 double narrow_clocks(const GemmConfig& config, int tiles, double blocks) {
   const bool is_narrow = config.tile_n == 64 && config.tile_m <= 32 && tiles > 1;
   return is_narrow && blocks <= 40 ? 2081.0 : 0.0;
 }
 
-// Of a stage, for loads of the panels' rows: three warps share them out, each begins one in 160
-// clocks, and the copy engine one in 70.
+// Clocks per stage to load the panels' rows. Three warps divide the panels; each warp issues a load
+// every 160 clocks, and TMA starts one every 70.
 double panels_clocks(int panels) {
   return std::max(160.0 * device::ceil_div(panels, device::kRowWarps), 70.0 * panels);
 }
 
-// Clocks of an H200, fitted to measurements (kernel_times.md). One block gets 50 bytes of A and B a
-// clock; of B a pair's block loads half, and what the other one loads takes 0.7 of that. A part of
-// the weights comes while the kernel before ends, as many stages as there are. Joins of all tiles
-// but the last hold up a part of the stream.
+// Clocks of an H200, fitted to measurements (kernel_times.md). A thread block receives 50 bytes of
+// A and B per clock. A block of a pair loads half of B; the half from the other block costs 0.7 of
+// that. Up to one ring of weights is loaded while the preceding kernel ends. The joins of all tiles
+// but the last delay a part of the stream.
 double stream_clocks(const GemmSpec& spec, const GemmConfig& config, int streams,
                      int stream_blocks) {
-  constexpr double kStart = 3900;  // beside that of the other kernel (gemm.cpp)
+  constexpr double kStart = 3900;  // comparable with edge_clocks of tile kernels (gemm.cpp)
   const auto tiles = static_cast<int>(tiles_of(spec, config));
   const auto blocks = static_cast<int>(tile_blocks(spec));
-  const int all = streams * stream_blocks;  // blocks or pairs, which read other weights each
+  const int all = streams * stream_blocks;  // blocks or pairs; each reads different weights
   const int share = device::ceil_div(tiles * blocks, streams);
   const double longest = device::ceil_div(share, stream_blocks);
   const auto a_bytes = static_cast<double>(rows_each(spec, config) * GemmConfig::kTileK * 2);
@@ -120,7 +119,7 @@ double stream_clocks(const GemmSpec& spec, const GemmConfig& config, int streams
          owner_clocks(config, strips, parts_of(tiles, blocks, streams), is_even);
 }
 
-// Whether weights are there from the start: the stream of them waits for no flag.
+// Whether B can be loaded from the start, without waiting for a flag.
 bool has_early_b(const GemmSpec& spec) {
   return spec.b_is_fixed || std::ranges::none_of(spec.panels, awaits_rows);
 }
@@ -173,7 +172,7 @@ bool can_share_streams(const GemmSpec& spec, const GemmConfig& config, int strea
 }
 
 int most_streams(const GemmSpec& spec, const GemmConfig& config, int stream_blocks) {
-  constexpr std::int64_t kLeastBlocks = 4;  // of K, of a block
+  constexpr std::int64_t kLeastBlocks = 4;  // K blocks per thread block
   const std::int64_t blocks = tiles_of(spec, config) * tile_blocks(spec);
   return static_cast<int>(
       std::clamp<std::int64_t>(blocks / (kLeastBlocks * stream_blocks), 1,
@@ -181,7 +180,7 @@ int most_streams(const GemmSpec& spec, const GemmConfig& config, int stream_bloc
 }
 
 int clocks_between_loads(const GemmSpec& spec, const GemmConfig& config, int blocks) {
-  constexpr double kOfMemory = 0.9;  // 0.7 to 1 were level
+  constexpr double kOfMemory = 0.9;  // share of the bandwidth; 0.7 to 1 performed alike
   if (std::ranges::none_of(spec.panels, awaits_rows)) return 0;
   const double bytes = blocks * config.slot_stages() * config.b_bytes() / config.cluster;
   return static_cast<int>(bytes / (kOfMemory * streamed_from_memory(blocks)));
@@ -194,7 +193,7 @@ StreamEstimate estimate_streams(const GemmSpec& spec, const GemmConfig& config, 
     const int at_once = clusters_of(blocks, shares * config.cluster);
     if (at_once == 0) continue;
     const int most = std::min(most_streams(spec, config, shares), at_once);
-    // On more than two fifths of the multiprocessors, where K is long enough.
+    // Use more than two fifths of the SMs, if K is long enough.
     const int few =
         std::max(most * 2 / 5, std::min(most - 1, blocks * 2 / 5 / (shares * config.cluster)));
     for (int streams = most; streams > few; --streams) {

@@ -36,8 +36,8 @@ std::int64_t cluster_tiles(const GemmSpec& spec, const GemmConfig& config) {
   return tiles;
 }
 
-// Those that groups are likely to have: rows that choices bring vary by their square root, and the
-// last chunk of a panel is half empty.
+// The tiles that groups are expected to have. Row counts that choices bring vary by their square
+// root, and the last chunk of a panel is on average half empty.
 std::int64_t group_tiles(const GemmSpec& spec, const GemmConfig& config) {
   std::map<std::int64_t, double> rows;  // by B
   std::map<std::int64_t, double> ends;
@@ -60,7 +60,7 @@ std::int64_t k_blocks(const GemmPanelSpec& panel) {
   return blocks;
 }
 
-// The shortest panel's without its addends: what all can be cut into.
+// K blocks of the shortest panel, without addends: a cut must leave some to every part of it.
 std::int64_t least_blocks(const GemmSpec& spec) {
   std::int64_t least = std::numeric_limits<std::int64_t>::max();
   for (const GemmPanelSpec& panel : spec.panels) {
@@ -69,17 +69,17 @@ std::int64_t least_blocks(const GemmSpec& spec) {
   return least;
 }
 
-// What is lost of the tensor cores' time: tiles of 320 columns have few stages, and those of 64
-// rows bring much for what they multiply.
+// The factor by which a tile exceeds the tensor cores' time. Tiles of 320 columns have few stages;
+// those of 64 rows load many bytes for the work they do.
 double loss_of(const GemmConfig& config) {
   if (config.tile_n >= 320) return config.tile_m == 128 ? 1.03 : 1.15;
   return config.tile_n > 128 ? 1.01 : 1.02;
 }
 
-// What a multiprocessor takes, in clocks, fitted to times on H200 (kernel_times.md). The tensor
-// cores do 32 values of C, an element of K each, per clock. The second level of cache gives all
-// blocks together 7,370 bytes a clock, and one 68; what of B is read once comes from memory, and as
-// it does for few rows.
+// Clocks of an SM for one stage, fitted to times on H200 (kernel_times.md). The tensor cores do
+// 32 x 64 multiply-adds per clock: 32 values of C with all of a stage's K. The L2 cache delivers
+// 7,370 bytes per clock to all thread blocks together and 68 to one. With `reads_memory` each byte
+// of B is read once, from memory, at the rate of few rows.
 double stage_clocks(const GemmConfig& config, std::int64_t active_blocks, bool reads_memory) {
   const double multiply = config.tile_m * config.tile_n / 32.0 * loss_of(config);
   const auto active = static_cast<double>(active_blocks);
@@ -91,19 +91,19 @@ double stage_clocks(const GemmConfig& config, std::int64_t active_blocks, bool r
                   config.b_bytes() * active / config.cluster / streamed_from_memory(active));
 }
 
-// Then, and of groups, few rows use each weight, and what another tile reads of them is not found
-// in the cache.
+// Whether C is one row of tiles. As in groups, each weight then serves few rows, and the L2 cache
+// does not hold what another tile reads again.
 bool has_one_row_of_tiles(const GemmSpec& spec, const GemmConfig& config) {
   return spec.panels.size() == 1 && spec.panels.front().rows <= config.tile_m * config.cluster;
 }
 
-// What is not hidden of storing a tile; with ping_pong the other consumer multiplies meanwhile.
+// The part of storing a tile that nothing hides; with ping_pong the other consumer multiplies.
 double store_clocks(const GemmConfig& config) {
   return config.ping_pong ? 800.0 : 8.5 * config.tile_n;
 }
 
-// A launch's ramp, of a cluster's blocks together, and storing the last tile, which nothing hides.
-// Where one cluster has all rows, and each block some, what it saves of memory makes up for that.
+// The start of a launch, which takes longer with clusters, and the store of the last tile, which
+// nothing hides. Where one cluster has all rows, what it saves of memory makes up for the cluster.
 double edge_clocks(const GemmSpec& spec, const GemmConfig& config) {
   const bool has_all =
       has_one_row_of_tiles(spec, config) && spec.panels.front().rows > config.tile_m;
@@ -111,7 +111,7 @@ double edge_clocks(const GemmSpec& spec, const GemmConfig& config) {
          (config.ping_pong ? 0.21 * config.tile_m * config.tile_n : 7.0 * config.tile_n);
 }
 
-// `rounds` times writing one's sums, then for the last of a tile reading everybody's.
+// A block writes its sums `rounds` times; the last block of a tile then reads all parts.
 double cut_clocks(const GemmConfig& config, int parts, std::int64_t rounds) {
   return 9000.0 * static_cast<double>(rounds) +
          (1 + parts) * config.tile_m * config.tile_n * 4 / 61.0;
@@ -122,8 +122,8 @@ struct Tail {
   double clocks = 0;
 };
 
-// `rest` tiles that do not fill a wave: cut so that they fill waves of shares, of which `clocks_of`
-// says what a tile takes with so many of its parts.
+// The best cut of `rest` tiles that do not fill a wave, into parts that fill waves.
+// `clocks_of(parts)`: clocks of a whole tile when tiles are cut into `parts`.
 template <class ClocksOf>
 Tail best_tail(const GemmConfig& config, std::int64_t rest, std::int64_t clusters, int most_parts,
                const ClocksOf& clocks_of) {
@@ -138,7 +138,7 @@ Tail best_tail(const GemmConfig& config, std::int64_t rest, std::int64_t cluster
   return best;
 }
 
-// The part of the panels whose rows are awaited.
+// The share of panels that wait for flags of their rows.
 double awaited_share(const GemmSpec& spec) {
   const auto awaited = std::ranges::count_if(spec.panels, awaits_rows);
   return static_cast<double>(awaited) / static_cast<double>(spec.panels.size());
@@ -163,7 +163,7 @@ Estimate estimate(const GemmSpec& spec, const GemmConfig& config, int blocks) {
       config.groups ? group_tiles(spec, config) : cluster_tiles(spec, config);
   const auto least = static_cast<double>(least_blocks(spec));
   const bool is_one_row = has_one_row_of_tiles(spec, config);
-  // Parts of few tiles share what memory gives.
+  // With one row of tiles, all parts that run at once share the memory's bandwidth.
   const auto tile_clocks = [&](int parts) {
     const std::int64_t at_once = std::min(clusters, is_one_row ? tiles * parts : tiles);
     return least * stage_clocks(config, at_once * config.cluster, is_one_row || config.groups) +
@@ -176,8 +176,8 @@ Estimate estimate(const GemmSpec& spec, const GemmConfig& config, int blocks) {
     choice.full_tiles = static_cast<int>(tiles - rest);
     choice.parts = tail.parts;
   }
-  // What comes last may find all blocks at work: of two that are alike the small tile is over
-  // first.
+  // Rows that arrive last may find all thread blocks busy; of two similar variants the one with the
+  // smaller tile then ends first.
   constexpr double kHeld = 0.1;
   const double waves = static_cast<double>(tiles / clusters) + kHeld * awaited_share(spec);
   return {.choice = choice,
@@ -194,7 +194,7 @@ Diag not_a_partition(std::int64_t begin, std::int64_t end, std::int64_t covered,
                    {{"begin", begin}, {"end", end}, {"covered", covered}, {"k", k}});
 }
 
-// Together the columns 0 .. k once, cut at multiples of a stage.
+// K chunks must cover columns 0 .. k once and begin at multiples of a stage.
 Checked<Ok> check_pieces(const GemmPanelSpec& panel, std::int64_t k) {
   std::vector<std::pair<std::int64_t, std::int64_t>> ranges;
   for (const GemmPieceSpec& piece : panel.pieces) ranges.emplace_back(piece.k_begin, piece.k_count);
@@ -210,14 +210,14 @@ Checked<Ok> check_pieces(const GemmPanelSpec& panel, std::int64_t k) {
   return Ok{};
 }
 
-// None where the kernel has no such map.
+// None if the kernel has no such map.
 std::optional<device::GemmMap> find_map(const GemmMapSpec& map) {
   if (map.leaf == Leaf::Add && map.is_row) return device::GemmMap::AddRow;
   if (map.leaf == Leaf::Gelu) return device::GemmMap::Gelu;
   return std::nullopt;
 }
 
-// Whether there may be a variant with the spec's maps: all panels add the same row.
+// Whether a variant may have the spec's maps: all panels must add the same row.
 bool can_map(const GemmSpec& spec) {
   const auto address = &GemmMapOperandSpec::address;
   const auto& operands = spec.panels.front().map_operands;
@@ -229,7 +229,7 @@ bool can_map(const GemmSpec& spec) {
          });
 }
 
-// The tile as a variant for the spec; whether it is shipped is to be asked. Requires: can_map.
+// The tile as a variant for the spec, which may not be shipped. Requires: can_map.
 GemmConfig config_for(const GemmSpec& spec, GemmConfig tile) {
   tile.in = spec.in;
   tile.out = spec.out;
@@ -240,8 +240,8 @@ GemmConfig config_for(const GemmSpec& spec, GemmConfig tile) {
   return tile;
 }
 
-// Whether panels that have the rows of another are stored as they should be. The kernel of few rows
-// stores sums without addends, and totals; the other one what it stores for the panel before.
+// Whether the variant stores panels that share rows as the spec requires. The few-row kernel stores
+// the sums without addends, or totals; tile kernels store the other panel's result.
 bool stores_again(const GemmSpec& spec, const GemmConfig& config) {
   return std::ranges::all_of(spec.panels, [&](const GemmPanelSpec& panel) {
     if (has_own_rows(panel)) return true;
@@ -252,7 +252,7 @@ bool stores_again(const GemmSpec& spec, const GemmConfig& config) {
   });
 }
 
-// Sums of f16 may be beyond its range, in which they would be added.
+// Addends are of bf16 alone: f16 sums may exceed the range of the f16 in which they arrive.
 bool serves(const GemmSpec& spec, const GemmConfig& config) {
   const bool adds = config.takes_addends() && spec.in == device::Element::BF16;
   return ships(config) && config.groups == has_groups(spec) && stores_again(spec, config) &&
@@ -261,14 +261,14 @@ bool serves(const GemmSpec& spec, const GemmConfig& config) {
          (adds || !has_addends(spec));
 }
 
-// The copy engine reads behind the last row of a group's B where K is no multiple of a stage: what
-// is multiplied by the zeros behind A may be no number. Rows are B's along K.
+// If K is no multiple of a stage, TMA reads beyond the last row of a group's B. The values there
+// meet zeros of A, but may be NaN. Only NMajor B has rows along K.
 bool is_whole(const GemmSpec& spec) {
   return spec.b_rows == 0 || spec.layout == device::GemmLayout::KMajor || spec.k % kTileK == 0;
 }
 
-// Those without are behind, and have the rows of one that has. Of panels of the same rows one has
-// addends at most.
+// Panels that share rows come last and name a panel with its own. Of the panels of the same rows at
+// most one has addends.
 bool share_rows_well(const GemmSpec& spec) {
   std::vector<bool> has_sum(spec.panels.size(), false);
   for (std::size_t i = 0; i < spec.panels.size(); ++i) {
@@ -311,8 +311,8 @@ Checked<Ok> check_kernel(const GemmSpec& spec) {
   return make_diag(DiagCode::G060, {{"family", "gemm"}, {"what", what}});
 }
 
-// Sizes that the kernel's arithmetic holds, and blocks left for products. Copying blocks are pairs,
-// as clusters are.
+// Sizes must fit the kernel's arithmetic, and thread blocks must be left to compute tiles. The
+// number of copying blocks is even, since clusters have up to two blocks.
 Checked<Ok> check_counts(const GemmSpec& spec, int blocks) {
   constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max() / 2;
   HP_REQUIRE_OK(check_count("columns of C", spec.n, 1, kMost));
@@ -404,7 +404,7 @@ std::vector<GemmConfig> gemm_configs(const GemmSpec& spec) {
 }
 
 int most_parts(const GemmSpec& spec) {
-  constexpr std::int64_t kLeastBlocks = 4;  // of a part
+  constexpr std::int64_t kLeastBlocks = 4;  // K blocks of a part
   constexpr std::int64_t kMostParts = 12;
   return static_cast<int>(std::min(kMostParts, least_blocks(spec) / kLeastBlocks));
 }
@@ -420,13 +420,13 @@ GemmChoice choose_gemm(const GemmSpec& spec, int blocks) {
   const bool is_awaited_inside = std::ranges::any_of(spec.panels, is_awaited);
   Estimate best{.choice = {}, .clocks = std::numeric_limits<double>::infinity()};
   const std::vector<GemmConfig> configs = gemm_configs(spec);
-  // Up to so many, no other kernel was faster by more than what it varies by (kernel_times.md).
+  // Up to this size no other kernel was faster by more than the noise (kernel_times.md).
   constexpr std::int64_t kRowsOfOneKernel = 32;
   const bool has_few = std::ranges::any_of(configs, &GemmConfig::few_rows);
   const bool are_few = has_few && rows_in_tile(spec) <= kRowsOfOneKernel;
   for (const GemmConfig& config : configs) {
     if (are_few && !config.few_rows) continue;
-    // Stores to a peer take their time: one consumer multiplies meanwhile.
+    // Stores to a peer are slow; with ping_pong the other consumer multiplies in the meantime.
     if (is_awaited_inside && !config.ping_pong && !config.few_rows) continue;
     const Estimate found = estimate(spec, config, blocks);
     if (found.clocks < best.clocks) best = found;

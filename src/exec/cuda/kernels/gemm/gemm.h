@@ -15,73 +15,75 @@
 
 namespace harpe::cuda {
 
-// Columns [k_begin, k_begin + k_count) of a panel's A, row-major; or rows of its transpose.
+// One K chunk of a panel: columns [k_begin, k_begin + k_count) of its A, row-major, or, with
+// m_major, these rows of A's transpose.
 struct GemmPieceSpec {
   DeviceAddress a = 0;
   std::int64_t stride = 0;  // elements from row to row, in memory
   std::int64_t k_begin = 0;
   std::int64_t k_count = 0;
   device::FlagWait ready{};
-  DeviceAddress b = 0;  // of B of these columns, where that is apart; else it is in GemmSpec::b
+  DeviceAddress b = 0;  // the chunk's own B; 0: its B is the part of GemmSpec::b at k_begin
 };
 
-// Values of C's shape in the type of A, to be added: as a product with the identity, so that they
-// are loaded and waited for like operands. An infinity among them makes NaNs of the up to 255 rows
-// that share its tile.
+// A matrix of C's shape, in the type of A, that is added to C. Tile kernels multiply it by the
+// identity on the tensor cores, so they load it and wait for it like an operand. An infinite
+// element turns the up to 255 other rows of its cluster's tile into NaN, because 0·∞ is NaN.
 struct GemmAddendSpec {
   DeviceAddress address = 0;
   std::int64_t stride = 0;  // elements from row to row
   device::FlagWait ready{};
-  bool is_in_data = false;  // its elements say that they are there (device/in_data.cuh)
+  bool is_in_data = false;  // each element is its own arrival signal (device/in_data.cuh)
 };
 
-// A pointwise function that C goes through before it is rounded and stored. It is the first
+// A pointwise function that is applied to C before it is rounded and stored. C is its first
 // operand.
 struct GemmMapSpec {
   Leaf leaf = Leaf::Add;
-  // Of a function of two operands: the other is one value for all rows of a column, or has C's
-  // shape. In the type of A.
+  // Functions of two operands: the second, in the type of A, is one row that is broadcast over
+  // C's rows; false: it has C's shape.
   bool is_row = false;
   friend bool operator==(const GemmMapSpec&, const GemmMapSpec&) = default;
 };
 
-// The other operand of a map beside a panel; address 0 of a function of one operand.
+// The second operand of a map for one panel; address 0: the function has one operand.
 struct GemmMapOperandSpec {
   DeviceAddress address = 0;
   std::int64_t stride = 0;  // elements from row to row; 0: one row for all
 };
 
-// Consecutive rows of C with their A. Both may lie on a peer GPU.
+// A row panel: consecutive rows of C with their A. Both may lie on a peer GPU.
 struct GemmPanelSpec {
   std::int64_t rows = 0;
-  std::vector<GemmPieceSpec> pieces;  // together the columns 0 .. k, in the order of use
-  // Not -1: a panel without pieces, which has the rows of that one. It stores the same sums
-  // elsewhere, or, with addends, their total and no sum of its own: then what other panels store
-  // here may be among them.
+  std::vector<GemmPieceSpec> pieces;  // K chunks in the order of use; they cover columns 0 .. k
+  // The panel whose rows this one shares; -1: none. A panel that shares rows has no K chunks.
+  // Without addends it stores the other panel's sums a second time. With addends it stores only
+  // their total; among them may be what other panels of this kernel store on this rank.
   int rows_of = -1;
-  // Of such a panel without addends: it stores what that one stores, its addends added.
+  // With `rows_of` and without addends: it stores the other panel's result, addends included.
   bool is_copy = false;
   DeviceAddress c = 0;
   std::int64_t c_stride = 0;
   DeviceAddress done = 0;  // u32 counter; 0: none
   std::vector<GemmAddendSpec> addends = {};
-  std::vector<GemmMapOperandSpec> map_operands = {};  // as GemmSpec::maps
-  int fused_store = -1;  // one of GemmSpec::fused_stores; then `done` is 0
-  // Of few rows: who reads it awaits its elements, and the fused store raises nothing. The address
-  // is 0 where it is to be lost.
+  std::vector<GemmMapOperandSpec> map_operands = {};  // one for each of GemmSpec::maps
+  int fused_store = -1;  // index in GemmSpec::fused_stores; then `done` is 0
+  // Few rows: readers poll the stored elements, and the fused store raises no signal. `c` is 0
+  // where a test drops the signal: then nothing is stored.
   bool is_in_data = false;
-  // Of a group: at which row of the array B it has its own, and how many of its rows are used. What
-  // is written to the others is nobody's.
+  // Grouped GEMM: the first row of the group's B in the array of all B, and how many rows of the
+  // panel are in use. The kernel may write the unused rows of C; nothing reads them.
   std::int64_t b_first = 0;
   device::UsedRows used = {};
-  std::int64_t likely_rows = 0;  // that are used, for the choice of a tile; 0: all
+  std::int64_t likely_rows = 0;  // expected rows in use, for the choice of a tile; 0: all
 };
 
-// C[m, n] = A[m, k] B[k, n]; with `add`, C += (f32). Addresses of A and B are multiples of 16 bytes
-// and so are their strides; C may have any (then it is written element by element).
-// Panels in a row may be groups, each with a B of its own in one array of `b_rows` rows (of B, or
-// with KMajor of its transpose), and have rows known as the kernel runs. Groups wait for nothing,
-// add to nothing, and raise nothing; their C is written by the copy engine.
+// C[m, n] = A[m, k] B[k, n]; with `add`, C += A B in f32. Addresses and strides of A and B are
+// multiples of 16 bytes. C may have any; where TMA cannot store it, threads store its elements.
+// In a grouped GEMM consecutive panels with one `b_first` are a group. Each group has its own B in
+// one array of `b_rows` rows (of B, or with KMajor of its transpose), and the kernel reads at run
+// time how many rows are in use. Groups wait for no flag, do not accumulate into C and raise no
+// signal; TMA stores their C.
 struct GemmSpec {
   std::int64_t n = 0;
   std::int64_t k = 0;
@@ -92,33 +94,34 @@ struct GemmSpec {
   bool m_major = false;  // A is stored as its transpose
   DeviceAddress b = 0;
   std::int64_t b_stride = 0;
-  std::int64_t b_rows = 0;            // of groups that have B's of their own; 0: B is all there is
-  std::vector<GemmPanelSpec> panels;  // in the order of use
+  std::int64_t b_rows = 0;  // rows of the array that holds every group's B; 0: one B for all panels
+  std::vector<GemmPanelSpec> panels;                   // in the order of use
   std::vector<device::RaiseTarget> fused_stores = {};  // raised once all their panels are stored
   device::WaitContext wait{};
-  device::Bounds bounds{};  // what the kernel does at both ends of an execution
+  device::Bounds bounds{};  // what the kernel does in place of Entry and Exit
   std::vector<device::CopyJob> copies;
   int copy_blocks = 0;
-  std::vector<GemmMapSpec> maps = {};  // in this order, behind addends
-  // No kernel of the execution writes B, so that it may be read early; else it comes by the flags
-  // of the pieces that it meets.
+  std::vector<GemmMapSpec> maps = {};  // applied in this order, after the addends
+  // No kernel of the execution writes B, so it may be loaded before flags are up. Otherwise the
+  // flag of a K chunk announces the B of that chunk too.
   bool b_is_fixed = false;
-  LeafEngine engine = LeafEngine::Own;  // of another the strides and addresses may be any
+  LeafEngine engine = LeafEngine::Own;  // a library takes any strides and addresses
 };
 
-// `blocks` is how many run at once. Errors: G041 an operand the copy engine cannot read; G042
-// pieces that are not the columns 0 .. k, or are cut inside 64; G060 no kernel for such types,
-// stores and addends; G062 too many or too few of something.
+// `blocks`: thread blocks that run at once. Errors: G041 TMA cannot read an operand; G042 the K
+// chunks do not cover columns 0 .. k once, or one does not begin at a multiple of 64; G060 no
+// kernel for these types, stores and addends; G062 a count is out of range.
 [[nodiscard]] Checked<Ok> check(const GemmSpec& spec, int blocks);
 
-// Whether the tables of its panels and pieces are arguments of the kernel, not in memory.
+// Whether the tables of panels and K chunks fit in the kernel's arguments; else they are in memory.
 [[nodiscard]] bool fit_in_arguments(const GemmSpec& spec);
 
-// Whether the copy engine can write C.
+// Whether TMA can store C.
 [[nodiscard]] bool stores_in_bulk(const GemmSpec& spec);
 
-// What runs for a spec: the variant, and how its last tiles are cut, or, of few rows, into how many
-// streams B is, and how many blocks, or pairs of blocks, share each.
+// The variant for a spec and its cut. The tiles after the first `full_tiles` are cut into `parts`
+// along K. For few rows, `parts` is the number of streams that B is cut into, and `stream_blocks`
+// the number of thread blocks, or pairs of blocks, that share a stream.
 struct GemmChoice {
   device::GemmConfig config;
   int full_tiles = 0;
@@ -128,29 +131,29 @@ struct GemmChoice {
 };
 
 [[nodiscard]] bool has_addends(const GemmSpec& spec);
-// Whether some are added to a panel's own sums.
+// Whether a panel with its own sums has addends.
 [[nodiscard]] bool adds_to_sums(const GemmSpec& spec);
-// How many panels have rows of A of their own. Panels that take the rows of another follow them.
+// The number of panels with their own rows of A. They precede the panels that share rows.
 [[nodiscard]] int row_panels(const GemmSpec& spec);
 [[nodiscard]] bool has_groups(const GemmSpec& spec);
-// Whether somebody waits for the panel to be stored.
+// Whether the kernel publishes that the panel is stored, by a counter or by a fused store.
 [[nodiscard]] bool is_awaited(const GemmPanelSpec& panel);
-// Whether rows of A that it is made of come by a flag.
+// Whether any of its K chunks waits for a flag.
 [[nodiscard]] bool awaits_rows(const GemmPanelSpec& panel);
 
-// The variants that can do a spec. Requires (here and below): check(spec, blocks) is ok.
+// The variants that can run a spec. Requires (here and below): check(spec, blocks) is ok.
 [[nodiscard]] std::vector<device::GemmConfig> gemm_configs(const GemmSpec& spec);
 
-// Into how many parts along K a tile of the spec can be cut at most.
+// The most parts along K that a tile of the spec can be cut into.
 [[nodiscard]] int most_parts(const GemmSpec& spec);
 
 // The variant with no tile cut.
 [[nodiscard]] GemmChoice whole_gemm(const GemmSpec& spec, const device::GemmConfig& config);
 
-// Which variant, by a model of waves of tiles; a pure function.
+// Chooses a variant and its cut by a model of waves of tiles; a pure function.
 [[nodiscard]] GemmChoice choose_gemm(const GemmSpec& spec, int blocks);
 
-// The same with the variant given.
+// The same for a given variant.
 [[nodiscard]] GemmChoice cut_gemm(const GemmSpec& spec, const device::GemmConfig& config,
                                   int blocks);
 

@@ -5,8 +5,8 @@
 
 namespace harpe::cuda {
 
-// The operands and results of a GEMM: rows of A, B and C, then their columns. B is what
-// the K chunk meets; with KMajor its rows run along N.
+// The operands and the result of a GEMM as arrays of rows, then columns. array_b is the B of the K
+// chunk; with KMajor its rows run along N.
 [[nodiscard]] StridedArray array_a(const GemmSpec& spec, const GemmPanelSpec& panel,
                                    const GemmPieceSpec& piece);
 [[nodiscard]] StridedArray array_b(const GemmSpec& spec, const GemmPanelSpec& panel,

@@ -12,7 +12,7 @@ constexpr std::string_view kBehind = " behind tile ";
 constexpr std::string_view kStreams = " streams ";
 constexpr std::string_view kOfBlocks = " by ";
 
-// Takes `word` and the number behind it from the front of the text.
+// Removes `word` and the number after it from the front of `text`; returns the number.
 std::optional<int> take_count(std::string_view word, std::string_view& text) {
   if (!text.starts_with(word)) return std::nullopt;
   text.remove_prefix(word.size());

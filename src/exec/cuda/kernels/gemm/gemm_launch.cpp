@@ -14,7 +14,7 @@ constexpr std::string_view kGroupedGemm = "grouped_gemm";
 
 static_assert(kMostJoined == device::GemmConfig::kMostPanels);
 
-// Rows of `columns` elements, so far apart.
+// The address range of `rows` rows of `columns` elements, `stride` elements apart.
 AddressRange rows_at(DeviceAddress address, std::int64_t rows, std::int64_t columns,
                      std::int64_t stride, device::Element element) {
   return range_of(address, ((rows - 1) * stride + columns) * device::bytes_of(element));
@@ -25,16 +25,16 @@ bool has_used_rows(const GemmSpec& spec) {
 }
 
 bool are_alike(const GemmSpec& one, const GemmSpec& other) {
-  // Others are better cut and walked by themselves.
+  // GEMMs without a count of rows in use are faster with a cut and a walk of their own.
   return has_used_rows(one) && has_used_rows(other) && one.n == other.n && one.k == other.k &&
          one.in == other.in && one.out == other.out && one.add == other.add &&
          one.layout == other.layout && one.b_stride == other.b_stride;
 }
 
-// Products with B's of their own, as groups; those that share B one after the other, while its
-// columns are in the second level of cache. None where no kernel has them so.
+// Joins GEMMs, each with its own B, into one grouped GEMM. Those that share a B follow each other,
+// while its columns are in the L2 cache. None if no kernel can run it.
 std::optional<LaunchSpec> as_groups(std::span<const LaunchSpec> run) {
-  constexpr int kFewBlocks = 2;  // nothing is copied
+  constexpr int kFewBlocks = 2;  // enough, since the GEMM has no fused copies
   GemmSpec groups = run.front().get<GemmSpec>();
   groups.panels.clear();
   for (const LaunchSpec& launch : run) groups.b = std::min(groups.b, launch.get<GemmSpec>().b);
@@ -64,7 +64,7 @@ void add_panels(const GemmSpec& spec, std::vector<DeviceAddress>& words) {
   }
 }
 
-// By our kernel.
+// Our own kernels.
 class GemmLaunch : public LaunchOf<GemmSpec> {
  public:
   using LaunchOf::LaunchOf;
@@ -107,7 +107,7 @@ class GemmLaunch : public LaunchOf<GemmSpec> {
 
   bool takes_maps() const override { return true; }
 
-  // Groups that share their B run one after the other, as `join` has them.
+  // Groups that share a B must be neighbours, as `join` orders them.
   bool can_be_joined(bool /*takes_copies*/) const override {
     return std::ranges::is_sorted(spec.panels, {}, &GemmPanelSpec::b_first);
   }
@@ -126,7 +126,7 @@ class GemmLaunch : public LaunchOf<GemmSpec> {
   void add_fixed(FixedWords& fixed) const override {
     fixed.add_table(std::as_bytes(std::span(spec.copies)));
     if (!fit_in_arguments(spec)) add_panels(spec, fixed.words);
-    if (spec.b_rows == 0) return;  // groups have their B's in one array
+    if (spec.b_rows == 0) return;  // the groups' B are in one array, at fixed distances
     const std::int64_t bytes = spec.b_rows * spec.b_stride * device::bytes_of(spec.in);
     fixed.distances.push_back(range_of(spec.b, bytes));
   }
@@ -168,7 +168,7 @@ class GemmLaunch : public LaunchOf<GemmSpec> {
   }
 };
 
-// By cuBLASLt: it waits for nothing inside, raises nothing and is alone in its launch.
+// cuBLASLt: it cannot wait inside its kernel or raise signals, and it is alone in its launch.
 class CublasLtLaunch final : public GemmLaunch {
  public:
   using GemmLaunch::GemmLaunch;

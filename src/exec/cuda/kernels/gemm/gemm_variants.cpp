@@ -16,7 +16,7 @@ using device::GemmLayout;
 using device::GemmMap;
 using device::GemmStore;
 
-// kernel_times.md has what each was measured at.
+// Measurements of each tile: kernel_times.md.
 constexpr GemmConfig few_rows(int rows, int columns, int stages, int cluster = 1) {
   return {.tile_m = rows,
           .tile_n = columns,
@@ -77,10 +77,10 @@ constexpr std::array kTiles = {
 
 using Maps = std::array<GemmMap, GemmConfig::kMostMaps>;
 
-// What C may go through.
+// The lists of maps that are shipped.
 constexpr std::array kMaps = {Maps{}, Maps{GemmMap::AddRow}, Maps{GemmMap::AddRow, GemmMap::Gelu}};
 
-// In names of variants, and in their texts.
+// By GemmMap: the suffix in a variant's name, and the enumerator in its source.
 constexpr std::array<std::array<std::string_view, 2>, 3> kMapWords = {
     {{"", "None"}, {"_row", "AddRow"}, {"_gelu", "Gelu"}}};
 
@@ -127,7 +127,7 @@ std::string map_suffix_of(const GemmConfig& config) {
   return suffix;
 }
 
-// Nothing where there are none: such variants are as they were before there were maps.
+// Empty without maps, so that sources of such variants stay independent of maps.
 std::string maps_text(const GemmConfig& config) {
   if (!config.has_maps()) return "";
   std::string text;
@@ -168,7 +168,8 @@ bool same_tile(const GemmConfig& one, const GemmConfig& other) {
          one.ping_pong == other.ping_pong && one.few_rows == other.few_rows;
 }
 
-// With the tiles that gradients of weights take: both operands lie along what is not summed over.
+// m_major ships with the tiles that weight gradients use, where A is stored as its transpose and B
+// with rows along N.
 bool has_m_major_for(const GemmConfig& config) {
   constexpr std::array kOfLarge = {0, 1, 3, 7};
   return config.layout == GemmLayout::NMajor && !config.has_maps() &&
@@ -177,7 +178,7 @@ bool has_m_major_for(const GemmConfig& config) {
          });
 }
 
-// With the tiles that large GEMMs take.
+// Maps ship with the tiles that large GEMMs use.
 bool has_maps_for(const GemmConfig& config) {
   const bool is_known = std::ranges::any_of(
       kMaps, [&](const Maps& maps) { return std::ranges::equal(maps, config.maps); });
@@ -195,7 +196,7 @@ bool ships(const GemmConfig& config) {
   if (config.out != Element::F32 && config.out != config.in) return false;
   if (config.groups || config.few_rows) return config.store == GemmStore::Bulk;
   if (config.m_major && !has_m_major_for(config)) return false;
-  // What a gelu follows may be f32.
+  // With maps the result has the input type; a single added row may also have an f32 result.
   const bool is_row = config.maps[0] == GemmMap::AddRow && config.maps[1] == GemmMap::None;
   if (config.has_maps() && !has_maps_for(config)) return false;
   if (config.has_maps() && config.out != config.in && !is_row) return false;
@@ -205,7 +206,7 @@ bool ships(const GemmConfig& config) {
     case GemmStore::Add:
       return config.out == Element::F32 &&
              (same_tile(config, kTiles[0]) || same_tile(config, kTiles[1]));
-    // Element by element the store decides, not the tile.
+    // Element-wise stores limit the speed, so one tile suffices.
     case GemmStore::Direct:
     case GemmStore::DirectAdd:
       return same_tile(config, kTiles[3]);

@@ -8,14 +8,13 @@
 
 namespace harpe::cuda {
 
-// The tiles that are shipped, the most generally useful first; element types, layout and store are
-// to be set.
+// The shipped tiles, the most generally useful first. The caller sets element types, layout and
+// store.
 [[nodiscard]] std::span<const device::GemmConfig> gemm_tiles();
 
-// Whether tile and store go together in what is shipped.
+// Whether the combination of tile, types, layout, store and maps is shipped.
 [[nodiscard]] bool ships(const device::GemmConfig& config);
 
-// All that are shipped.
 [[nodiscard]] std::vector<device::GemmConfig> shipped_gemm_configs();
 
 [[nodiscard]] KernelVariant gemm_variant(const device::GemmConfig& config);

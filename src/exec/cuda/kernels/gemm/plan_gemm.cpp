@@ -15,17 +15,17 @@ namespace {
 using actions::Loop;
 using device::GemmLayout;
 
-// More products than this by the kernels for tensor cores are better one plain launch.
+// Above this number of GEMMs, one plain launch is faster than a tensor-core launch for each.
 constexpr std::int64_t kMostProducts = 64;
 
-// A single row or column has no stride that means anything: one that any kernel takes.
+// The stride of a single row or column has no meaning; returns one that every kernel accepts.
 std::int64_t stride_of(std::int64_t stride, std::int64_t count, std::int64_t length) {
   return count == 1 ? divide_up(length, 8) * 8 : stride;
 }
 
-// The product for tensor cores, where its operands lie as they are read there. All rows that there
-// may be are multiplied where its kernel does not ask how many are used: each row of C depends on
-// the same row of A alone, and those that are not used are nobody's to read.
+// The GEMM for tensor cores, if the operands' layouts allow it. Where its kernel does not read how
+// many rows are in use, it multiplies all rows: each row of C depends only on the same row of A,
+// and nothing reads the unused ones.
 std::optional<GemmSpec> fast_product(const GemmProblem& p, const device::UsedRows& used,
                                      std::int64_t likely_rows, const LaunchChoice& choice) {
   const auto element = half_of(p.a.dtype);
@@ -68,7 +68,7 @@ std::optional<GemmSpec> fast_product(const GemmProblem& p, const device::UsedRow
   return spec;
 }
 
-// All of them, or none.
+// The tensor-core launches for all GEMMs of the action; none if one of them does not fit.
 std::optional<LaunchSpecs> fast_products(const LaunchChoice& choice,
                                          const actions::Multiply& products, const Loops<3>& loops) {
   const std::span<const Loop<3>> all(loops);

@@ -20,7 +20,7 @@ library::ProductShape shape_of(const GemmSpec& spec, const GemmPanelSpec& panel)
           .add = spec.add};
 }
 
-// A GEMM of cuBLASLt's that is made ready, at its addresses.
+// A prepared GEMM of cuBLASLt with its addresses.
 struct ProductCall {
   std::shared_ptr<const library::LibraryProduct> product;
   DeviceAddress a = 0;
@@ -28,7 +28,7 @@ struct ProductCall {
   DeviceAddress c = 0;
 };
 
-// The first algorithm that its heuristics name: the same every time.
+// Always takes the first algorithm that the heuristics return, so results have the same bits.
 Checked<std::unique_ptr<PreparedKernel>> prepare_cublaslt(const GemmSpec& spec,
                                                           const LaunchTools& tools) {
   HP_CHECK(tools.leaves != nullptr, "libraries do leaves of plans alone");

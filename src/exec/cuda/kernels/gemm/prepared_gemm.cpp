@@ -24,32 +24,32 @@ using device::GemmPiece;
 struct Tables {
   std::vector<GemmPanel> panels;
   std::vector<GemmPiece> pieces;
-  std::int64_t rows = 0;  // of the tile of few rows, of the panels so far
-  int waits = 0;          // pieces with a flag
-  int addend_flags = 0;   // of them addends that are not in data
+  std::int64_t rows = 0;  // few rows: rows of the tile that the panels so far occupy
+  int waits = 0;          // K chunks and addends with a flag
+  int addend_flags = 0;   // few rows: addends among them that are not in data
 };
 
-// Rows of A that are loaded at once: of boxes along M those of a tile.
+// Rows of A that one stage loads for a panel of `rows` rows.
 int rows_of_box(std::int64_t rows, const GemmConfig& config) {
   if (config.m_major) return config.tile_m;
   if (config.groups) return config.chunk_rows();
   return std::min(config.tile_m, device::box_rows(static_cast<int>(rows)));
 }
 
-// The same of a panel's last tile.
+// The same for the panel's last tile.
 int rows_of_rest(std::int64_t rows, const GemmConfig& config) {
   const std::int64_t rest = rows % config.tile_m;
   return rows_of_box(rest == 0 ? rows : rest, config);
 }
 
-// What the two maps of a panel's pieces load.
+// Box rows of the two tensor maps of a panel's K chunks (GemmPiece::map and rest).
 struct BoxRows {
   int map;
   int rest;
 };
 
-// Of few rows the panel begins at row `begin` of the tile, of which the first block of a pair has
-// `each`. A map that the block does not use has some rows too.
+// With pairs of thread blocks, the panel begins at row `begin` of the tile, and the first block has
+// the first `each` rows. A map that its block does not use has rows too, since it cannot be empty.
 BoxRows boxes_of(std::int64_t rows, const GemmConfig& config, std::int64_t begin,
                  std::int64_t each) {
   if (!config.few_rows || config.cluster == 1) {
@@ -78,7 +78,7 @@ Checked<device::TensorMap> map_a(const DriverApi& driver, const GemmSpec& spec,
                              .box = {GemmConfig::kTileK, box_rows}});
 }
 
-// `k` rows of B, or columns of its transpose.
+// The tensor map of `k` rows of B, or of `k` columns of its transpose.
 Checked<device::TensorMap> map_b(const DriverApi& driver, const GemmSpec& spec,
                                  const GemmConfig& config, DeviceAddress address, std::int64_t k) {
   const bool rows_of_k = spec.layout == GemmLayout::KMajor;
@@ -174,7 +174,7 @@ Checked<Ok> add_panel(const DriverApi& driver, const GemmSpec& spec, const GemmP
   return Ok{};
 }
 
-// Cluster tiles before each panel; all of them in the end.
+// Sets each panel's first cluster tile; returns the number of all cluster tiles.
 int count_tiles(std::vector<GemmPanel>& panels, const GemmConfig& config, int group, int columns) {
   int tiles = 0;
   for (GemmPanel& panel : panels) {
@@ -188,7 +188,7 @@ int count_tiles(std::vector<GemmPanel>& panels, const GemmConfig& config, int gr
   return tiles;
 }
 
-// Into the arguments where both tables are short, else into memory of the GPU.
+// Puts both tables into the arguments if they are short, else into memory of the GPU.
 Checked<Ok> place_tables(const Device& device, const GemmSpec& spec, const Tables& tables,
                          GemmArgs& args, GemmMemory& memory) {
   args.panel_count = static_cast<std::int32_t>(tables.panels.size());
@@ -208,7 +208,7 @@ Checked<Ok> place_tables(const Device& device, const GemmSpec& spec, const Table
   return Ok{};
 }
 
-// Sums of cut tiles and their tickets, which start at zero.
+// Memory for the sums of cut tiles and for their tickets, which start at zero.
 Checked<Ok> place_sums(const Device& device, const GemmSpec& spec, const GemmConfig& config,
                        GemmArgs& args, std::shared_ptr<StreamSums> sums, GemmMemory& memory) {
   const std::int64_t cut = config.few_rows ? args.tiles : args.tiles - args.full_tiles;
@@ -231,7 +231,7 @@ Checked<Ok> place_sums(const Device& device, const GemmSpec& spec, const GemmCon
   return Ok{};
 }
 
-// Of bf16, as large as a cluster's tile has rows.
+// The identity in bf16, as large as the rows of a cluster's tile.
 Checked<Ok> place_identity(const Device& device, const GemmSpec& spec, const GemmConfig& config,
                            GemmArgs& args, GemmMemory& memory) {
   constexpr std::uint16_t kOne = 0x3f80;
@@ -248,7 +248,8 @@ Checked<Ok> place_identity(const Device& device, const GemmSpec& spec, const Gem
   return Ok{};
 }
 
-// Counters of fused stores, zero before and after, and how far their panels' blocks count them.
+// Counters of fused stores, zero before and after each launch, and the count at which each store is
+// complete.
 Checked<Ok> place_fused_stores(const Device& device, const GemmSpec& spec, const GemmChoice& choice,
                                Tables& tables, GemmMemory& memory) {
   if (spec.fused_stores.empty()) return Ok{};
@@ -283,7 +284,8 @@ Checked<Ok> place_copies(const Device& device, const GemmSpec& spec, GemmArgs& a
   return Ok{};
 }
 
-// Counts consumers and copying blocks that are done with the execution, zero before and after.
+// The counter of consumers and copying blocks that have finished the execution; zero before and
+// after.
 Checked<Ok> place_bounds(const Device& device, const GemmSpec& spec, const GemmConfig& config,
                          int grid, GemmArgs& args, GemmMemory& memory) {
   args.bounds = spec.bounds;
@@ -347,7 +349,7 @@ Checked<PreparedGemm> PreparedGemm::make(KernelLibrary& library, const GemmSpec&
   HP_REQUIRE_OK(place_copies(device, spec, args, gemm.memory_));
   const int units = config.few_rows ? choice.parts
                                     : device::unit_count(args.tiles, args.full_tiles, choice.parts);
-  // Each stream is a cluster, whether all run at once or not.
+  // Each stream has a cluster, even if not all clusters run at once.
   const int clusters = config.few_rows ? units : (at_once - spec.copy_blocks) / config.cluster;
   const int cluster = config.few_rows ? cluster_of(choice) : config.cluster;
   const int grid = std::min(units, clusters) * cluster + spec.copy_blocks;

@@ -10,11 +10,11 @@
 
 namespace harpe::cuda {
 
-// What a product needs on the GPU besides its operands.
+// Memory that a GEMM needs on the GPU besides its operands.
 struct GemmMemory {
   std::optional<DeviceMemory> panels;
   std::optional<DeviceMemory> pieces;
-  std::shared_ptr<const StreamSums> sums;  // where tiles are cut
+  std::shared_ptr<const StreamSums> sums;  // if tiles are cut
   std::optional<DeviceMemory> tickets;
   std::optional<DeviceMemory> jobs;
   std::optional<DeviceMemory> identity;
@@ -22,16 +22,16 @@ struct GemmMemory {
   std::optional<DeviceMemory> ended;
 };
 
-// A product with everything it needs on the GPU: kernel, tables, memory for cut tiles. Launches
-// follow each other in one stream; each does the whole product.
+// A GEMM with everything it needs on the GPU: kernel, tables, memory for cut tiles. Launches
+// follow each other in one stream; each computes the whole GEMM.
 class PreparedGemm final : public PreparedKernel {
  public:
+  // `blocks`: thread blocks that run at once; by default one on each SM. `sums`: the memory of its
+  // stream, which the caller allocates before the first launch; null: the GEMM allocates its own.
   // Requires: `library` outlives this; the choice is choose_gemm's or cut_gemm's for the spec;
-  // `blocks` run at once, or one on each multiprocessor; `sums` are those of its stream, or null:
-  // then it has its own, and is ready to be launched;
-  // where flags are waited for, spec.wait has a poison word and a fault record. Errors: those of
-  // check(spec, blocks) and of `library.load`; G041 too where the choice stores in bulk and C
-  // cannot be.
+  // where the kernel waits for flags, spec.wait has a poison word and a fault record. Errors: those
+  // of check(spec, blocks) and of `library.load`; G041 if the choice stores by TMA but C's
+  // addresses or strides do not allow it.
   [[nodiscard]] static Checked<PreparedGemm> make(KernelLibrary& library, const GemmSpec& spec,
                                                   const GemmChoice& choice,
                                                   std::optional<int> blocks = std::nullopt,
@@ -51,7 +51,7 @@ class PreparedGemm final : public PreparedKernel {
   device::GemmArgs args_{};
   LaunchShape shape_;
   GemmMemory memory_;
-  bool keeps_sums_ = false;  // of few rows, for addends
+  bool keeps_sums_ = false;  // few rows: sums wait in memory for their addends
 };
 
 }  // namespace harpe::cuda

@@ -7,7 +7,7 @@
 
 namespace harpe::library {
 
-// A rank's part of a collective.
+// A launch of this rank's part of a collective.
 [[nodiscard]] std::unique_ptr<cuda::KernelLaunch> make_launch(NcclCall call);
 
 }  // namespace harpe::library

@@ -20,7 +20,7 @@ constexpr std::array<std::string_view, 14> kPlainNames = {
     "rowdot",         "add_rms_norm",  "gemm",        "attention",   "attention_backward",
     "choose_experts", "limit_choices", "gather_rows", "combine_rows"};
 
-// Where the operands are, taken out of the arguments: what is left is the batch's.
+// Takes the operands' addresses out of the arguments; what remains is common to the batch.
 StridedPlace take_place(MoveArgs& args) {
   const StridedPlace place{.to = args.to, .a = args.from, .b = nullptr, .used = args.used};
   args.to = nullptr;
@@ -56,7 +56,7 @@ bool differ_in_places(const PlainLaunch& one, const PlainLaunch& other) {
 
 template <class Args>
 PlainLaunch with_places(std::span<const LaunchSpec> run, int multiprocessors) {
-  constexpr std::int64_t kRounds = 4;  // of all blocks, where all rows are used
+  constexpr std::int64_t kRounds = 4;  // waves of thread blocks if all rows are in use
   PlainLaunch batch = run.front().get<PlainLaunch>();
   auto& args = std::get<Args>(batch.args);
   take_place(args);
@@ -72,7 +72,7 @@ PlainLaunch with_places(std::span<const LaunchSpec> run, int multiprocessors) {
   return batch;
 }
 
-// Of the operand's elements, `bytes` a turn of the innermost loop.
+// The address range of the operand, of which an iteration of the innermost loop covers `bytes`.
 template <int kOperands>
 AddressRange range_of(const device::LoopNest<kOperands>& nest, std::size_t operand,
                       const void* data, std::int64_t bytes) {
@@ -116,7 +116,7 @@ StridedArray array_at(const device::PlainMatrix& matrix, std::int64_t offset, st
           .extents = {{rows, matrix.row_stride}, {columns, matrix.column_stride}}};
 }
 
-// A panel for each C, and an arrival for each product that it sums up.
+// One panel for each C, and one arrival for each GEMM that it sums.
 KernelArrays arrays_of(const device::PlainGemmArgs& args, bool wide) {
   KernelArrays arrays;
   if (args.k <= 0) return arrays;
@@ -161,7 +161,7 @@ class PlainKernelLaunch final : public LaunchOf<PlainLaunch> {
     const auto* const products = std::get_if<device::PlainGemmArgs>(&spec.args);
     return products == nullptr ? arrays() : arrays_of(*products, spec.wide);
   }
-  // As its task has it: nothing of it can be moved or joined.
+  // Returns the task's own launch: its operands cannot be moved and it cannot be joined.
   Checked<LaunchSpec> bind(const KernelBinding& binding) const override {
     const launch::Kernel& kernel = binding.kernel();
     for (LaunchAlone& alone : binding.alone()) {

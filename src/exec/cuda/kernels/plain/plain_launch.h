@@ -13,7 +13,7 @@
 
 namespace harpe::cuda {
 
-// A run of a plain kernel.
+// One launch of a plain kernel.
 using PlainArgs =
     std::variant<device::MoveArgs, device::MapArgs, device::SumArgs, device::CombineArgs,
                  device::RowDotArgs, device::AddRmsNormArgs, device::PlainGemmArgs,
@@ -24,14 +24,14 @@ struct PlainLaunch {
   bool wide = false;
   std::int64_t blocks = 1;
   PlainArgs args;
-  // What RouteArgs, MoveArgs and MapArgs point at, to be put into GPU memory.
+  // The table that RouteArgs, MoveArgs or MapArgs point at; preparation copies it to GPU memory.
   std::vector<std::byte> table = {};
-  std::int64_t places = 1;  // rows of blocks of the grid: one for each of the table's
+  std::int64_t places = 1;  // height of the grid: one row of thread blocks per StridedPlace
 };
 
 [[nodiscard]] std::unique_ptr<KernelLaunch> make_launch(PlainLaunch launch);
 
-// Copies how many rows are used.
+// A launch that copies the number of rows in use.
 [[nodiscard]] PlainLaunch copy_of_number(std::int32_t* to, const std::int32_t* from);
 
 }  // namespace harpe::cuda

@@ -7,14 +7,14 @@
 #include "exec/cuda/kernels/loop_nests.h"
 #include "exec/cuda/kernels/plain/device/plain_args.h"
 
-// Operands of attention and of its gradients, as plain kernels have them.
+// Operands of attention forward and backward, as plain kernels have them.
 namespace harpe::cuda {
 
-// Operands of Attend's loops, but for the mask's tables.
+// Operands of Attend's loops, without the mask's tables.
 enum AttendOperand : std::uint8_t { kQ, kK, kV, kO, kL, kAttendOperands };
 inline constexpr std::size_t kAllAttendOperands = kAttendOperands + actions::kMaskTables;
 
-// Operands of Differentiate's loops, but for the mask's tables.
+// Operands of Differentiate's loops, without the mask's tables.
 enum BackwardOperand : std::uint8_t {
   kBackwardQ,
   kBackwardK,
@@ -33,7 +33,7 @@ inline constexpr std::size_t kAllBackwardOperands = kBackwardOperands + actions:
 
 [[nodiscard]] device::PlainMask plain(const Visibility& visible);
 
-// For one launch, whose tables begin so many bytes on.
+// The tables of one launch, each moved by its number of bytes.
 [[nodiscard]] device::PlainTables tables_of(
     const MaskTables& tables, std::span<const std::int64_t, actions::kMaskTables> bytes);
 

@@ -5,7 +5,7 @@
 
 namespace harpe::cuda {
 
-// What an action becomes by plain kernels, whatever its types and strides. Errors: G072, G075.
+// The launches of plain kernels for an action, with any strides. Errors: G072, G075.
 [[nodiscard]] Checked<LaunchSpecs> plan(const LaunchChoice& choice, const actions::Assign& assign);
 [[nodiscard]] Checked<LaunchSpecs> plan(const LaunchChoice& choice, const actions::Add& add);
 [[nodiscard]] Checked<LaunchSpecs> plan(const LaunchChoice& choice, const actions::Sum& sum);

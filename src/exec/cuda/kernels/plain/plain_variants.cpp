@@ -13,8 +13,8 @@ struct Entry {
   const char* header;
   const char* arguments;
   std::int32_t threads;
-  std::int32_t blocks;   // of a multiprocessor, at least: what registers are left for
-  bool computes = true;  // in f32 or f64
+  std::int32_t blocks;   // the least resident thread blocks per SM, which limits registers
+  bool computes = true;  // has versions in f32 and f64
 };
 
 constexpr std::array<Entry, 14> kEntries = {{

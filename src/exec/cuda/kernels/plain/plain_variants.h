@@ -25,7 +25,7 @@ enum class PlainKernel : std::uint8_t {
   CombineRows
 };
 
-// `wide`: computes in f64, else in f32; of kernels that have one way only, false.
+// `wide`: computes in f64, else in f32; false for kernels that have one version only.
 [[nodiscard]] KernelVariant plain_variant(PlainKernel kernel, bool wide);
 
 [[nodiscard]] std::vector<KernelVariant> plain_variants();

@@ -16,7 +16,7 @@ constexpr std::int64_t kStatesOfBlock = device::kRowThreads / 32;
 static_assert(actions::kFoldSources == device::kFoldSources);
 static_assert(Combine::kOperands == device::CombineArgs::kOperands);
 
-// None for types that nothing is computed in.
+// None for types without arithmetic.
 std::optional<FoldOperand> operand_of(const void* data, DType dtype, std::optional<DType> wire) {
   const std::optional<device::Number> number = number_of(dtype);
   const std::optional<device::Number> rounded = number_of(wire.value_or(dtype));
@@ -28,7 +28,7 @@ Diag no_numbers(const LaunchChoice& choice, DType dtype) {
   return no_kernel(choice, "numbers of `" + std::string(print(dtype)) + "`");
 }
 
-// Loops around a row, and how far an element of each operand is from the next.
+// Loops around a row, and the element size of each operand in bytes.
 struct SumLoops {
   Loops<kSumOperands> loops;
   std::array<std::int64_t, kSumOperands> sizes{};
@@ -50,7 +50,7 @@ SumLoops loops_of(const Sum& sum) {
   return all;
 }
 
-// Whether rows can be gone along so many elements at a time.
+// Whether rows can be processed `width` elements at a time.
 bool fits_vectors(const Sum& sum, const SumLoops& all, std::int64_t width) {
   if (sum.rows.length() % width != 0) return false;
   for (std::size_t i = 0; i <= sum.from.size(); ++i) {
@@ -63,7 +63,7 @@ bool fits_vectors(const Sum& sum, const SumLoops& all, std::int64_t width) {
   return true;
 }
 
-// Of both of a source's parts. Errors: G072.
+// Adds both parts of a source. Errors: G072.
 Checked<Ok> add_side(const LaunchChoice& choice, const Combine::Side& side,
                      device::CombineArgs& args) {
   const auto o = operand_of(side.o, side.o_dtype, side.wire);

@@ -67,7 +67,7 @@ void move_operands(device::PlainBackwardArgs& args, const AttentionBackwardProbl
   args.tables = tables_of(p.tables, std::span(offsets).last<actions::kMaskTables>());
 }
 
-// Blocks that make a result of so many rows and columns, a turn.
+// Jobs of one iteration for a result of `rows` by `columns`.
 std::int64_t blocks_of(std::int64_t rows, std::int64_t columns) {
   return divide_up(rows, device::kPlainRows) * divide_up(columns, device::kPlainSlice);
 }
@@ -83,7 +83,7 @@ Checked<LaunchSpecs> plan(const LaunchChoice& choice, const actions::Attend& hea
   }
   Loops<kAllAttendOperands> loops = heads.loops;
   for (actions::Loop<kAllAttendOperands>& loop : loops)
-    loop.reduces = false;  // every turn has its own state
+    loop.reduces = false;  // every iteration has its own state
   loops = joined(std::move(loops));
   device::PlainAttentionArgs args = plain_attention(p, *number);
   HP_REQUIRE_OK(for_each_launch(

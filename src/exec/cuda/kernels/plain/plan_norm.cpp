@@ -11,7 +11,7 @@ using device::AddRmsNormArgs;
 
 constexpr auto kNormOperands = static_cast<std::size_t>(AddRmsNormArgs::kOperands);
 
-// An operand or a result; steps in elements.
+// An operand or a result; strides in elements.
 struct NormOperand {
   const void* data;
   DType dtype;

@@ -13,16 +13,16 @@ using actions::SlabWalk;
 using actions::SlotRun;
 using actions::TokenRun;
 
-// Blocks that a walk is shared out to where it is long enough.
-constexpr std::int64_t kBlocksOfOne = 2;  // of a multiprocessor
+// Thread blocks per SM among which a walk is divided, if it is long enough.
+constexpr std::int64_t kBlocksOfOne = 2;
 
 // What all rows of one side have in common.
 struct Side {
   DType dtype = DType::F32;
-  std::uint64_t bits = 0;  // of all addresses and steps
+  std::uint64_t bits = 0;  // of all addresses and steps, or-ed: gives the common alignment
   bool any = false;
 
-  // False where the type is another than that of the rows before.
+  // False if the type differs from that of the rows before.
   bool add(const void* data, std::int64_t stride, DType row_dtype) {
     const bool same = !any || dtype == row_dtype;
     dtype = row_dtype;
@@ -32,7 +32,7 @@ struct Side {
   }
 };
 
-// A walk as kernels have it.
+// A walk in the form that kernels take.
 struct RouteWalk {
   device::RouteArgs args{};
   std::vector<std::byte> table;
@@ -130,7 +130,7 @@ Checked<Ok> check(const LaunchChoice& choice, const SlabWalk& walk, const RouteW
   return Ok{};
 }
 
-// The loops over a row, of operands with such sizes of elements; the last goes along it.
+// The loops over a row, for operands of these element sizes; the last goes along the row.
 Loops<2> loops_over(const actions::Rows& rows, std::int64_t size, std::int64_t from_size) {
   Loops<2> loops;
   for (std::size_t at = 0; at < rows.loops().size(); ++at) {
@@ -141,7 +141,7 @@ Loops<2> loops_over(const actions::Rows& rows, std::int64_t size, std::int64_t f
   return loops;
 }
 
-// So many elements a turn. Requires: they divide a row. Errors: G075.
+// Sets loops with `elements` elements per iteration. Requires: they divide a row. Errors: G075.
 Checked<Ok> set_nest(const LaunchChoice& choice, Loops<2> loops, std::int64_t elements,
                      device::RouteArgs& args) {
   loops.back().length /= elements;
@@ -202,12 +202,13 @@ Checked<LaunchSpecs> plan(const LaunchChoice& choice, const actions::GatherRows&
 Checked<LaunchSpecs> plan(const LaunchChoice& choice, const actions::CombineRows& combine) {
   RouteWalk walk = walk_of(choice, combine.walk);
   HP_REQUIRE_OK(check(choice, combine.walk, walk));
-  if (!walk.rows.any) return LaunchSpecs{};  // nobody's sums
+  if (!walk.rows.any) return LaunchSpecs{};  // no sums to store
   const DType sums = walk.rows.dtype;
   const auto slots = number_of(walk.slots.any ? walk.slots.dtype : sums);
   const auto weights = number_of(walk.weight_dtype);
   const auto number = number_of(sums);
-  // Of sums that nothing is added to later each is rounded once, whatever it is rounded to.
+  // A sum that is not carried on is rounded once, whatever its type. A carried one must be a state,
+  // in f32 or f64.
   const bool is_state = sums == DType::F32 || sums == DType::F64;
   const bool carries = std::ranges::any_of(combine.walk.runs, &TokenRun::accumulate);
   if (!number || (!is_state && carries) || !slots || !weights) {

@@ -11,7 +11,7 @@ namespace {
 using device::MapFunction;
 using device::Number;
 
-// The widest word that everything is a multiple of.
+// The widest word, up to 16 bytes, that divides every address, step and row.
 template <std::size_t kOperands>
 std::int64_t word_of(std::int64_t row_bytes, const Loops<kOperands>& loops,
                      const std::array<DeviceAddress, kOperands>& addresses) {
@@ -23,8 +23,8 @@ std::int64_t word_of(std::int64_t row_bytes, const Loops<kOperands>& loops,
   return std::int64_t{1} << std::countr_zero(bits);
 }
 
-// The rows that a launch goes through are its outermost loop's, so that loop is no launches' where
-// only some are used. Errors: G075.
+// The outermost loop of a launch runs over rows. So if only some rows are in use, that loop must be
+// inside one launch. Errors: G075.
 template <std::size_t kOperands>
 Checked<Ok> check_used(const LaunchChoice& choice, const device::UsedRows& used,
                        const Loops<kOperands>& loops) {
@@ -75,7 +75,7 @@ Checked<LaunchSpecs> plan_move(const LaunchChoice& choice, const StridedMove& mo
   return launches;
 }
 
-// An operand of a function: b may be absent.
+// An operand of a function; b may be absent (data is null).
 struct MapOperand {
   void* data = nullptr;
   DType dtype = DType::F32;
@@ -93,7 +93,7 @@ struct Map {
   double epsilon = 0;
 };
 
-// Whether rows can be gone along so many elements at a time.
+// Whether rows can be processed `width` elements at a time.
 bool fits_vectors(const Map& map, std::int64_t width) {
   if (map.length % width != 0) return false;
   for (std::size_t i = 0; i < map.operands.size(); ++i) {
@@ -136,7 +136,7 @@ Checked<LaunchSpecs> plan_map(const LaunchChoice& choice, const Map& map) {
   const std::int64_t elements = map.length * turns_of(std::span<const actions::Loop<3>>(map.loops));
   if (elements == 0) return launches;
   std::int64_t width = device::map_width(map.wide);
-  // What 32 bits cannot number goes by elements.
+  // With more iterations than 32 bits can number, the kernel processes single elements.
   if (!fits_vectors(map, width) || elements / width >> 31 != 0) width = 1;
   actions::Loop<3> row{.length = map.length / width, .bytes = {}};
   for (std::size_t i = 0; i < 3; ++i) {
@@ -165,7 +165,7 @@ Checked<LaunchSpecs> plan_map(const LaunchChoice& choice, const Map& map) {
   return launches;
 }
 
-// Of two views: to, from, and once more `to` for sums.
+// A map of two views with operands to, from, and `to` again for sums.
 Map map_of(const actions::View& to, const actions::View& from, const actions::Rows& rows,
            const actions::SlotRows<2>& slots) {
   Map map;
@@ -182,7 +182,7 @@ Map map_of(const actions::View& to, const actions::View& from, const actions::Ro
   return map;
 }
 
-// A number's bits over and over; none for integers.
+// The number's bits, repeated; none for integers.
 std::optional<std::array<std::uint32_t, 4>> pattern_of(DType dtype, double value) {
   std::array<std::uint32_t, 4> pattern{};
   const auto repeat = [&](auto bits) {
@@ -294,7 +294,7 @@ Checked<LaunchSpecs> plan(const LaunchChoice& choice, const actions::Apply& appl
       .used = used_rows(apply.slots),
       .features = first.features,
       .epsilon = first.epsilon};
-  // The walk around the kernel's own axis may have a dense row: it is one more loop here.
+  // The rows around the function's own axis may themselves have a dense row: one more loop here.
   if (apply.rows.length() > 1) {
     map.loops.push_back({.length = apply.rows.length(),
                          .bytes = {size_in_bytes(first.to_dtype), size_in_bytes(first.a.dtype),

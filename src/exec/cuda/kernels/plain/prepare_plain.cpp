@@ -9,7 +9,7 @@ using device::MapArgs;
 using device::MoveArgs;
 using device::StridedPlace;
 
-// The arguments' table.
+// Sets the address of the arguments' table.
 void point_at(PlainArgs& args, DeviceAddress table) {
   if (auto* const route = std::get_if<device::RouteArgs>(&args)) {
     route->table = pointer_to<const void>(table);
@@ -49,7 +49,7 @@ class PreparedPlain final : public PreparedKernel {
   const LoadedKernel* kernel_ = nullptr;
   LaunchShape shape_;
   PlainArgs args_;
-  std::optional<DeviceMemory> table_;  // where the arguments point at one
+  std::optional<DeviceMemory> table_;  // if the arguments point at a table
 };
 
 }  // namespace

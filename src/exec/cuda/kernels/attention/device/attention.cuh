@@ -5,11 +5,11 @@
 #include "exec/cuda/kernels/attention/device/attention_producer.cuh"
 
 // Attention forward: output = softmax(scale Q K^T + mask) V and its log-sum-exp, over keys that may
-// still be arriving. Persistent blocks of one producing warpgroup and `consumers` consuming ones.
-// Launched with at most as many blocks as there are query tiles, all resident.
+// still be arriving. Persistent thread blocks of one producer warpgroup and `consumers` consumer
+// warpgroups. Launched with at most one block per query tile; all blocks are resident.
 namespace harpe::device {
 
-// One thread of a block that copies: all the shared memory of tiles is its ring.
+// One thread of a copying block: the shared memory of tiles is its ring of granules.
 template <AttentionConfig kConfig>
 HP_DEVICE void copy_granules(const AttentionArgs& args, std::uint8_t* memory) {
   static_assert(kCopySlots * kCopyGranule <= kAttentionCopyBytes);
@@ -23,15 +23,15 @@ HP_DEVICE void copy_granules(const AttentionArgs& args, std::uint8_t* memory) {
       .finish(waiter);
 }
 
-// By one thread: the maps of the first loads, where all keys are in one chunk.
+// By one thread: prefetches the maps of the first loads, as they are with one chunk of keys.
 HP_DEVICE void prefetch_first_maps(const AttentionArgs& args) {
   prefetch_map(&args.panels[args.panel_count - 1].queries);
   prefetch_map(&args.chunks[0].keys);
   prefetch_map(&args.chunks[0].values);
 }
 
-// By one thread of each of the three warps beside the one that loads: all the others. They follow
-// each other, so this is for no one to wait for.
+// By one thread of each of the producer's other three warps: prefetches all other maps. Prefetches
+// of one thread run one after the other, so no other role waits for these.
 HP_DEVICE void prefetch_maps(const AttentionArgs& args, int warp) {
   if (warp == 1) {
 #pragma unroll 1
@@ -45,8 +45,8 @@ HP_DEVICE void prefetch_maps(const AttentionArgs& args, int warp) {
   }
 }
 
-// The whole kernel. The first args.copy_blocks blocks copy. `memory` is the dynamic shared memory:
-// shared_bytes(kConfig) of it, aligned to 1,024.
+// The whole kernel. The first args.copy_blocks thread blocks copy. `memory` is the dynamic shared
+// memory: shared_bytes(kConfig) bytes, aligned to 1,024.
 template <AttentionConfig kConfig>
 HP_DEVICE void attention(const AttentionArgs& args, std::uint8_t* memory) {
   static_assert(valid(kConfig));

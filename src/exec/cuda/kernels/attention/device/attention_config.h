@@ -2,16 +2,16 @@
 
 #include "exec/cuda/device/copy_args.h"
 
-// What is fixed when an attention kernel is compiled.
+// The compile-time configuration of an attention kernel.
 namespace harpe::device {
 
 inline constexpr int kWarpgroup = 128;
-inline constexpr int kRowsOfWarpgroup = 64;  // of queries
+inline constexpr int kRowsOfWarpgroup = 64;  // query rows of a consumer warpgroup
 inline constexpr int kBoxColumns = 64;       // 16-bit values in a row of a swizzled box
 
 struct AttentionConfig {
   Element element = Element::BF16;
-  Element output = Element::BF16;  // F32: the state that a later kernel carries on
+  Element output = Element::BF16;  // F32: a state that a later kernel carries on
   int query_dim = 128;             // of queries and keys
   int value_dim = 128;
   int kv_tile = 128;
@@ -41,14 +41,14 @@ HP_SHARED_CODE int value_bytes(const AttentionConfig& config) {
   return config.kv_tile * config.value_dim * 2;
 }
 
-// Room for barriers and descriptions of tiles (AttentionSync).
+// Shared memory for barriers and tile descriptions (AttentionSync).
 inline constexpr int kAttentionSyncBytes = 1024;
 
 HP_SHARED_CODE int tile_bytes(const AttentionConfig& config) {
   return config.query_stages * query_bytes(config) +
          config.kv_stages * (key_bytes(config) + value_bytes(config));
 }
-// What a block that copies needs for its granules, in place of tiles (copy.cuh).
+// Shared memory of a copying thread block for its granules, in place of tiles (copy.cuh).
 inline constexpr int kAttentionCopyBytes = 6 * static_cast<int>(kCopyGranule);
 
 HP_SHARED_CODE int shared_bytes(const AttentionConfig& config) {

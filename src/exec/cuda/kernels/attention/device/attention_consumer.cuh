@@ -2,9 +2,9 @@
 
 #include "exec/cuda/kernels/attention/device/attention_store.cuh"
 
-// A consuming warpgroup: 64 query rows of each tile. Its products and its softmax overlap: while
-// the scores of key tile j + 1 and the sums over tile j are computed, nothing waits but the softmax
-// of j + 1 for its scores. This goes on from one query tile to the next.
+// A consumer warpgroup: 64 query rows of each tile. Its wgmmas overlap its softmax: it issues the
+// scores of key tile j + 1 and the sums over tile j together, and the softmax of j + 1 waits only
+// for its scores. The pipeline continues from one query tile to the next.
 namespace harpe::device {
 
 template <AttentionConfig kConfig>
@@ -47,7 +47,7 @@ class AttentionConsumer {
   static constexpr int kFirstTurn = 1;     // named barriers, one for each warpgroup
   static constexpr int kFirstPublish = 4;  // likewise
 
-  // A warpgroup's turn has come once the one before it has issued its products.
+  // Warpgroups issue wgmmas in turn: each waits until the preceding one has issued its own.
   HP_DEVICE void start_turns() {
     if (warpgroup_ == kConfig.consumers - 1) pass_turn();
   }
@@ -79,7 +79,7 @@ class AttentionConsumer {
     return warpgroup_ * kRowsOfWarpgroup + thread_ / 32 * 16 + thread_ % 32 / 4;
   }
 
-  // One tile of keys further within a tile of queries.
+  // The next key tile of the same query tile.
   HP_DEVICE void step() {
     take_turn();
     issue_scores();
@@ -91,8 +91,8 @@ class AttentionConsumer {
     pack_weights();
   }
 
-  // From the last keys of a tile to the first keys of the next: its results are stored beside the
-  // scores of the next.
+  // From the last key tile of a query tile to the first of the next: stores the results while the
+  // tensor cores compute the next scores.
   HP_DEVICE void change_tile() {
     take_turn();
     issue_sums();
@@ -137,7 +137,7 @@ class AttentionConsumer {
     commit_products();
   }
 
-  // The scores of the key tile in turn become weights.
+  // Waits for the scores of the current key tile and turns them into weights.
   template <int kPending>
   HP_DEVICE void take_scores() {
     wait_products<kPending>();
@@ -171,7 +171,7 @@ class AttentionConsumer {
     for (int i = 0; i < kOutputs; ++i) output_[i] *= factors_[i / 2 % 2];
   }
 
-  // At the first keys of a tile there is nothing else to rescale.
+  // At the first key tile only a carried state has outputs to rescale.
   HP_DEVICE void rescale_carried() {
     if constexpr (kConfig.carried) rescale();
   }
@@ -204,8 +204,8 @@ class AttentionConsumer {
     if (panel.done != nullptr) publish_stores(panel.done, kFirstPublish + warpgroup_);
   }
 
-  // The warp no longer reads what the barrier's slot holds. One lane arrives: what the others read
-  // comes before that by the warp's barrier alone.
+  // The warp has read the barrier's slot. One lane arrives; __syncwarp orders the other lanes'
+  // reads before it.
   HP_DEVICE void release(Barrier* empty, bool really) const {
     __syncwarp();
     if (really && thread_ % 32 == 0) arrive(empty);
@@ -217,8 +217,8 @@ class AttentionConsumer {
   int warpgroup_;
   int thread_;
   int tile_ = -1;
-  int position_ = 0;  // logical, of the thread's first row
-  int flags_ = 0;     // of the key tile whose weights are in `weights_`
+  int position_ = 0;  // logical position of the thread's first row
+  int flags_ = 0;     // KvStep flags of the key tile whose weights are in `weights_`
   bool moved_ = false;
   Ring<kConfig.query_stages> queries_;
   Ring<kConfig.kv_stages> keys_;

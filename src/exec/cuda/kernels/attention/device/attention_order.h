@@ -4,8 +4,9 @@
 
 namespace harpe::device {
 
-// Which query tile the `ticket`-th is: groups of slices one after the other, in a group the last
-// rows first (under a causal mask they see most), the slices of a group side by side.
+// The query tile of a ticket; a slice is one head of one batch entry. Groups of slices follow each
+// other. Within a group the last rows come first, since they see most keys under a causal mask, and
+// for each tile of rows all slices of the group.
 struct AttentionTicket {
   int tile;
   int slice;

@@ -5,10 +5,10 @@
 #include "exec/cuda/kernels/attention/device/attention_order.h"
 #include "exec/cuda/kernels/attention/device/attention_shared.cuh"
 
-// The one thread of an attention block that brings queries, keys and values, and decides which.
+// The producer thread of an attention block: it draws tickets and loads queries, keys and values.
 namespace harpe::device {
 
-// Where the `ticket`-th query tile of all lies.
+// The query tile of a ticket.
 template <AttentionConfig kConfig>
 HP_DEVICE QueryTile query_tile(const AttentionArgs& args, int ticket) {
   const AttentionTicket work =
@@ -30,18 +30,18 @@ class AttentionProducer {
   HP_DEVICE AttentionProducer(const AttentionArgs& args, AttentionShared<kConfig> shared)
       : args_(args), shared_(shared), sync_(shared.sync()), waiter_(args.wait) {}
 
-  // From the block's first tile on.
+  // `tile`: the block's first query tile; the following ones are drawn.
   HP_DEVICE void run(QueryTile tile) {
     const int blocks = static_cast<int>(gridDim.x) - args_.copy_blocks;
     const int total = args_.tiles * args_.slices;
     for (;;) {
       load_queries(tile);
-      // On its way while keys are loaded; looked at when the last ones are.
+      // The atomic is in flight while keys are loaded; its result is used with the last of them.
       const int drawn = static_cast<int>(atomicAdd(args_.ticket, 1U));
       set_slice(tile);
       load_keys_and_values(blocks + drawn);
-      // Each block draws until what it draws is beyond the end: the last to draw at all starts
-      // anew.
+      // Each block draws until its ticket is beyond the end, so there are `total` draws in all. The
+      // last one resets the counter for the next launch.
       if (drawn == total - 1) store_relaxed_system(args_.ticket, 0);
       if (blocks + drawn >= total) return;
       tile = query_tile<kConfig>(args_, blocks + drawn);
@@ -49,7 +49,8 @@ class AttentionProducer {
   }
 
  private:
-  // The last keys that were loaded are used up before the values behind them are asked for.
+  // While the flag is down, the block counts as idle once the last loaded keys are released; their
+  // values are not loaded yet.
   HP_DEVICE void wait(const FlagWait& ready, int index) {
     waiter_.wait(ready, index, [this] {
       const auto last = keys_.before();
@@ -93,7 +94,7 @@ class AttentionProducer {
     return more ? KvStep::kLast : KvStep::kLast | KvStep::kFinal;
   }
 
-  // Values follow one tile behind their keys, as they are used.
+  // Values are loaded one tile behind their keys, which is the order of use.
   HP_DEVICE void load_keys_and_values(int next_ticket) {
     KvWalk walk(args_.extents, sync_.slice.view);
     for (int chunk = -1, row = 0;;) {

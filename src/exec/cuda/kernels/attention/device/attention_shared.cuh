@@ -4,24 +4,25 @@
 #include "exec/cuda/kernels/attention/device/attention_args.h"
 #include "exec/cuda/kernels/attention/device/attention_config.h"
 
-// The shared memory of an attention block, and what its roles tell each other there.
+// The shared memory of an attention block, through which its roles communicate.
 namespace harpe::device {
 
 inline constexpr int kMaxKvStages = 4;
 inline constexpr int kMaxQueryStages = 2;
-// A description of a query tile is read until its results are stored, which is after its slot of
-// queries was given back. It is overwritten once that of the tile after the next was, too: by then
-// each warpgroup has stored and taken another turn (bar.sync).
+// A warpgroup reads the description of a query tile until it has stored the tile's results, after
+// it has released the tile's query slot. The producer overwrites the description only after the
+// slot of the tile after the next was released too. By then every warpgroup has stored these
+// results and has taken another turn (bar.sync).
 inline constexpr int kQueryTiles = 4;
 
-// One tile of keys, described by the producer to the consumers. Written before the arrival that
-// lets the keys through (a wait acquires what was before every arrival of the phase, whoever
-// completes it), read before the slot is given back.
+// The producer's description of a key tile for the consumers. The producer writes it before its
+// arrival at key_full: a wait acquires what precedes every arrival of the phase, whichever arrival
+// completes it. Consumers read it before they release the slot.
 struct alignas(16) KvStep {
   static constexpr int kMasked = 1;
-  static constexpr int kLast = 2;      // of its query tile
-  static constexpr int kFinal = 4;     // of the last query tile of the block
-  static constexpr int kPoisoned = 8;  // a wait expired: store and publish nothing
+  static constexpr int kLast = 2;      // the last key tile of its query tile
+  static constexpr int kFinal = 4;     // and this is the block's last query tile
+  static constexpr int kPoisoned = 8;  // a wait failed: store and publish nothing
 
   int position;
   int columns;
@@ -36,10 +37,10 @@ struct alignas(16) QueryTile {
   int batch;
 };
 
-// Of the producer alone, between the tiles of keys: it has few registers.
+// State of the producer alone between key tiles, kept here because it has few registers.
 struct KvSlice {
   KvView view;
-  int head;  // of keys
+  int head;  // key head
   int batch;
 };
 
@@ -57,7 +58,7 @@ struct AttentionSync {
 
 static_assert(sizeof(AttentionSync) <= kAttentionSyncBytes);
 
-// Queries first: [stage][warpgroup][64 columns][64 rows of 128 bytes]; then keys and values:
+// Queries come first: [stage][warpgroup][64 columns][64 rows of 128 bytes]; then keys, then values:
 // [stage][64 columns][kv_tile rows of 128 bytes].
 template <AttentionConfig kConfig>
 class AttentionShared {
@@ -84,7 +85,7 @@ class AttentionShared {
     return *reinterpret_cast<AttentionSync*>(base_ + shared_bytes(kConfig) - kAttentionSyncBytes);
   }
 
-  // By one warp: those of a stage by a lane. A slot is empty once every consuming warp said so.
+  // By one warp, one lane for each stage. A slot is empty once every consumer warp has arrived.
   HP_DEVICE void init_barriers() const {
     constexpr int kWarps = kConfig.consumers * 4;
     const int lane = static_cast<int>(threadIdx.x) % 32;

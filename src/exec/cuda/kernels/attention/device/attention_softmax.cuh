@@ -5,9 +5,9 @@
 #include "exec/cuda/kernels/attention/device/attention_config.h"
 
 // The running softmax of the two query rows of a thread. In an accumulator [64, N] of a warpgroup,
-// thread t holds rows r = 16 (t / 32) + t % 32 / 4 and r + 8, of each eight columns the two from
-// 2 (t % 4) on: values 4 j and 4 j + 1 belong to row r, 4 j + 2 and 4 j + 3 to row r + 8. The four
-// threads of a quad share their rows.
+// thread t holds rows r = 16 (t / 32) + t % 32 / 4 and r + 8, and of each eight columns the two
+// from 2 (t % 4) on: values 4 j and 4 j + 1 belong to row r, 4 j + 2 and 4 j + 3 to row r + 8. The
+// four threads of a quad share their rows.
 namespace harpe::device {
 
 HP_DEVICE float minus_infinity() { return __int_as_float(static_cast<int>(0xFF800000)); }
@@ -22,18 +22,19 @@ HP_DEVICE float quad_sum(float x) {
   return x + __shfl_xor_sync(0xFFFFFFFF, x, 2);
 }
 
-// Weights are 2^(score scale_log2 - reference). The reference of a row is near its maximum so far:
-// at most `slack` (in scores) below it. It is the same in the quad; sums are of a thread's columns.
+// Weights are 2^(score scale_log2 - reference). The reference of a row is at most `slack` (in
+// scores) below the row's maximum so far. A quad shares references; `sum` covers the thread's own
+// columns.
 struct SoftmaxRows {
-  float reference[2];  // scaled; 0 while no key was visible
-  float limit[2];      // the score from which on the reference must move; -inf at first
+  float reference[2];  // scaled; 0 until a key is visible
+  float limit[2];      // a score above it moves the reference; -inf at first
   float sum[2];
 
   HP_DEVICE static SoftmaxRows empty() {
     return {{0, 0}, {minus_infinity(), minus_infinity()}, {0, 0}};
   }
 
-  // As after keys whose normalised result has this `lse` (natural logarithm).
+  // Sets the state of keys whose normalised result has this `lse` (natural logarithm).
   HP_DEVICE void carry(int row, float lse, float scale_log2, float slack, bool first_of_quad) {
     constexpr float kLog2E = 1.4426950408889634F;
     const bool any = lse > minus_infinity();
@@ -59,8 +60,8 @@ HP_DEVICE void row_maxima(const float (&scores)[N], float (&maxima)[2]) {
   }
 }
 
-// Moves the references to the maxima of the quads; `factors` is what sums and outputs so far have
-// to be multiplied by.
+// Moves the references to the maxima of the quads and rescales the sums. The caller multiplies the
+// outputs so far by `factors`.
 HP_DEVICE void move_references(SoftmaxRows& rows, const float (&maxima)[2], float scale_log2,
                                float slack, float (&factors)[2]) {
 #pragma unroll
@@ -76,7 +77,7 @@ HP_DEVICE void move_references(SoftmaxRows& rows, const float (&maxima)[2], floa
   }
 }
 
-// Scores to weights, in place; adds them to the sums.
+// Turns scores into weights in place and adds them to the sums.
 template <int N>
 HP_DEVICE void exponentiate(float (&scores)[N], SoftmaxRows& rows, float scale_log2) {
   float sums[2][2] = {{rows.sum[0], 0}, {rows.sum[1], 0}};
@@ -91,7 +92,7 @@ HP_DEVICE void exponentiate(float (&scores)[N], SoftmaxRows& rows, float scale_l
   for (int row = 0; row < 2; ++row) rows.sum[row] = sums[row][0] + sums[row][1];
 }
 
-// Columns of which the thread's rows see [low, high), counted from the thread's first column.
+// The columns [low, high) that a row of the thread sees, counted from the thread's first column.
 struct VisibleColumns {
   int low;
   int high;

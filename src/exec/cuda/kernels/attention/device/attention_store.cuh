@@ -4,7 +4,8 @@
 #include "exec/cuda/kernels/attention/device/attention_shared.cuh"
 #include "exec/cuda/kernels/attention/device/attention_softmax.cuh"
 
-// The end of a query tile: from registers straight to the destination, which may be another GPU.
+// The epilogue of a query tile: threads store registers directly to the destination, which may be
+// on another GPU.
 namespace harpe::device {
 
 HP_DEVICE void store_vector(void* to, std::uint32_t a, std::uint32_t b, std::uint32_t c,
@@ -13,7 +14,7 @@ HP_DEVICE void store_vector(void* to, std::uint32_t a, std::uint32_t b, std::uin
                : "memory");
 }
 
-// In a quad, thread k holds piece k of rows 0 to 3; afterwards thread k holds row k whole.
+// Transposes 4 x 4 words in a quad: thread k holds word k of rows 0 to 3, then all words of row k.
 HP_DEVICE void transpose_quad(std::uint32_t (&pieces)[4]) {
   const bool odd = (threadIdx.x & 1) != 0;
   const bool upper = (threadIdx.x & 2) != 0;
@@ -29,8 +30,8 @@ HP_DEVICE void transpose_quad(std::uint32_t (&pieces)[4]) {
   }
 }
 
-// The thread's row `row` (0 or 1) of an accumulator times `factor`; `to` is the row's first
-// element. A quad writes 64 bytes at once.
+// Stores the thread's row `row` (0 or 1) of an accumulator times `factor`; `to` is the row's first
+// element. With 16-bit outputs a quad writes 64 bytes at once.
 template <Element kTo, int N>
 HP_DEVICE void store_row(void* to, const float (&values)[N], int row, float factor, bool exists) {
   const int lane = static_cast<int>(threadIdx.x) % 4;
@@ -62,7 +63,7 @@ HP_DEVICE std::int64_t offset_of(const AttentionStrides& strides, const QueryTil
   return tile.batch * strides.batch + tile.head * strides.head + row * strides.row;
 }
 
-// By the warpgroup: `row` is the thread's first row, counted from the panel's start.
+// By the whole warpgroup; `row` is the thread's first row, counted from the panel's start.
 template <AttentionConfig kConfig, int N>
 HP_DEVICE void store_results(const AttentionPanel& panel, const QueryTile& tile, int row,
                              const float (&output)[N], const SoftmaxRows& rows) {
@@ -84,8 +85,9 @@ HP_DEVICE void store_results(const AttentionPanel& panel, const QueryTile& tile,
   }
 }
 
-// After the warpgroup's stores: visible to who acquires the counter at system scope. `barrier` is
-// the warpgroup's own.
+// After the warpgroup's stores: a barrier of its threads, then one thread fences at system scope
+// and adds one to the counter. A thread that acquires the counter at system scope sees the stores.
+// `barrier`: a named barrier of this warpgroup alone.
 HP_DEVICE void publish_stores(std::uint32_t* counter, int barrier) {
   sync_threads(barrier, kWarpgroup);
   if (threadIdx.x % kWarpgroup != 0) return;
@@ -93,7 +95,7 @@ HP_DEVICE void publish_stores(std::uint32_t* counter, int barrier) {
   add_relaxed_system(counter, 1);
 }
 
-// The state to go on from; rows that do not exist start empty.
+// Loads the carried state; rows that do not exist start empty.
 template <AttentionConfig kConfig, int N>
 HP_DEVICE void load_carried(const AttentionArgs& args, const QueryTile& tile, int row,
                             float (&output)[N], SoftmaxRows& rows) {

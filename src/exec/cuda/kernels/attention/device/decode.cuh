@@ -3,14 +3,14 @@
 #include "exec/cuda/kernels/attention/device/decode_consumer.cuh"
 #include "exec/cuda/kernels/attention/device/decode_producer.cuh"
 
-// Attention of few queries a sequence over many keys, where reading these decides. All tiles of
-// keys, of one (sequence, key head) after the other, are cut into equal shares, one for each block
-// of the grid, of which all are resident or not: none waits for another. Lengths and pages are
-// known as the kernel runs.
+// Attention of few queries per sequence over many keys, where reading the keys takes the time. All
+// key tiles, of one (sequence, key head) pair after the other, are cut into equal shares, one for
+// each thread block. Not all blocks need be resident at once: a block waits only for states of
+// lower blocks (decode_store.cuh). The kernel reads lengths and pages from memory.
 namespace harpe::device {
 
-// The threads that multiply call these two functions. In a kernel that bounds the execution the
-// first waits until the rank may store, and the second ends the execution behind all stores.
+// The consumers call these two functions. In a kernel that bounds the execution the first waits
+// until the rank may store, and the second ends the execution after all stores.
 inline constexpr int kBoundsBarrier = 5;
 
 HP_DEVICE void begin_decode(const DecodeExchange& exchange, const Bounds& bounds) {
@@ -25,8 +25,8 @@ HP_DEVICE void end_decode(const DecodeExchange& exchange, const Bounds& bounds) 
   if (threadIdx.x == 0) end_bounds(exchange.wait, bounds);
 }
 
-// `memory` is the dynamic shared memory: shared_bytes(kConfig) of it, aligned to 1,024. `exchange`
-// and `bounds` are null but where the kernel exchanges.
+// `memory` is the dynamic shared memory: shared_bytes(kConfig) bytes, aligned to 1,024. `exchange`
+// and `bounds` are null unless the kernel exchanges.
 template <DecodeConfig kConfig>
 HP_DEVICE void decode(const DecodeArgs& args, const DecodeExchange* exchange, const Bounds* bounds,
                       std::uint8_t* memory) {
@@ -42,7 +42,7 @@ HP_DEVICE void decode(const DecodeArgs& args, const DecodeExchange* exchange, co
     }
   }
   __syncthreads();
-  // While blocks wait for other ranks the next kernel takes none of their place.
+  // A kernel that exchanges waits for other ranks; it lets the next kernel begin after that.
   if constexpr (!kConfig.exchanges) let_next_kernel_begin();
   if (warp == kDecodeWarps) {
     DecodeProducer<kConfig>(args, shared).run();

@@ -3,19 +3,19 @@
 #include "exec/cuda/device/types.h"
 #include "exec/cuda/signals/device/signal_args.h"
 
-// What a kernel for few queries of long keys is launched with. Host and device.
+// The arguments of the kernel for few queries over long keys, for host and device.
 namespace harpe::device {
 
-// What tables say of which keys there are. Entries are read as the kernel runs.
+// Tables of the keys that exist. The kernel reads the entries.
 struct DecodeTables {
   const std::int32_t* lengths;   // keys of each sequence; null: all
-  const std::int32_t* pages;     // which page of the storage has the next keys; null: keys in order
+  const std::int32_t* pages;     // page of the storage that has the next keys; null: keys in order
   std::int64_t length_stride;    // from sequence to sequence, in entries
   std::int64_t page_stride;      // from page to page
   std::int64_t sequence_stride;  // from sequence to sequence, of pages
-  int page_count;                // of a sequence
-  int page;                      // keys of one
-  int first_key;                 // place in the sequence, or in the storage, of the first key here
+  int page_count;                // pages of a sequence
+  int page;                      // keys of a page
+  int first_key;                 // index in the sequence, or the storage, of the first key here
 };
 
 struct DecodeArgs {
@@ -27,13 +27,13 @@ struct DecodeArgs {
   AttentionStrides strides;
   AttentionStrides lse_strides;
   DecodeTables tables;
-  float* states;  // state_floats for each block of the grid; all bits are 1 before and after
+  float* states;  // state_floats for each thread block; all bits are 1 before and after
   int batch;
   int kv_heads;
   int group;  // heads that share keys
   int queries_per_sequence;
-  int keys_per_sequence;  // rows of keys here; of pages, of the whole storage here
-  int batch_step;         // 0: all sequences share one storage, else 1
+  int keys_per_sequence;  // rows of keys on this rank; with pages, of its whole storage
+  int batch_step;         // 0: all sequences share one storage; else 1
   int box_rows;           // of keys and values; divides a tile, and a page
   int keys_are_fixed;     // no kernel of the execution writes keys, values or tables
   float scale_log2;       // scale of the scores x log2(e), positive
@@ -43,7 +43,7 @@ struct DecodeArgs {
 inline constexpr int kMostDecodeResults = 8;
 inline constexpr int kMostDecodeAddends = 16;
 
-// A state that another rank has stored here, of the heads of a result.
+// A state that another rank stores here, for the heads of a result.
 struct DecodeAddend {
   const float* output;
   const float* lse;
@@ -52,7 +52,8 @@ struct DecodeAddend {
   FlagWait ready;
 };
 
-// Where heads go. Without addends a state of f32; else what the kernel makes and its addends.
+// The place of some heads. Without addends it receives an f32 state; with addends the kernel's own
+// state combined with them.
 struct DecodeResult {
   void* output;  // of its first head, as DecodeArgs::output
   float* lse;
@@ -60,22 +61,21 @@ struct DecodeResult {
   AttentionStrides lse_strides;
   std::int32_t first_addend;
   std::int32_t addends;
-  std::uint32_t* done;  // grows by one per pair of a sequence and a key head that has heads here;
-  std::uint32_t
-      arrivals;  // when it has grown so far, it is 0 again and `raise` is raised; 0: never
+  std::uint32_t* done;     // grows by one per (sequence, key head) pair that has heads here
+  std::uint32_t arrivals;  // at this count `done` is reset to 0 and `raise` is raised; 0: never
   std::uint32_t no_gap;
   RaiseTarget raise;
 };
 
-// What kernels whose heads go to several places are launched with (DecodeConfig::exchanges).
+// Further arguments of kernels that store heads at several places (DecodeConfig::exchanges).
 struct DecodeExchange {
   DecodeResult results[kMostDecodeResults];
   DecodeAddend addends[kMostDecodeAddends];
   WaitContext wait;
-  float* kept;  // what waits for addends: [sequence and key head][column of a thread][thread], four
+  float* kept;  // states that await addends: [pair][column of a thread][thread], four floats each
   std::int32_t heads;  // of each result
   std::int32_t result_count;
-  std::int32_t addend_count;  // 0: nothing is waited for
+  std::int32_t addend_count;  // 0: the kernel awaits nothing
   std::int32_t no_gap;
 };
 

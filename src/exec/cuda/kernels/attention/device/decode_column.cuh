@@ -4,19 +4,19 @@
 #include "exec/cuda/device/wgmma.cuh"
 #include "exec/cuda/kernels/attention/device/decode_shared.cuh"
 
-// What threads that multiply have of results of few queries (decode.cuh), and how it is stored.
+// The results of decode.cuh as consumer threads hold them, and how they are stored.
 namespace harpe::device {
 
 HP_DEVICE float decode_nothing() { return __int_as_float(static_cast<int>(0xFF800000)); }
 
-// Where a thread stands among those that multiply. An accumulator [64, columns] has rows r =
-// 16 warp + lane / 4 and r + 8 in it, and of each eight columns the two from 2 (lane % 4) on.
+// The place of a consumer thread. Of an accumulator [64, columns] it holds rows r = 16 warp +
+// lane / 4 and r + 8, and of each eight columns the two from 2 (lane % 4) on.
 struct DecodePlace {
   int thread;
   int warpgroup;
   int warp;  // of the warpgroup
   int lane;
-  int row;  // the first
+  int row;  // the thread's first row
 
   HP_DEVICE static DecodePlace of_thread() {
     const int thread = static_cast<int>(threadIdx.x);
@@ -28,15 +28,15 @@ struct DecodePlace {
   [[nodiscard]] HP_DEVICE int column(int i) const { return i / 2 * 8 + lane % 4 * 2 + i % 2; }
 };
 
-// What a thread has of a piece's results.
+// A thread's share of the state of a part.
 template <int Columns>
 struct DecodeState {
-  float sums[Columns / 2];        // of values, an accumulator
+  float sums[Columns / 2];        // weighted sums of values, an accumulator
   float references[Columns / 4];  // of its columns, scaled
-  float weights[Columns / 4];     // summed
+  float weights[Columns / 4];     // sums of weights of its columns
 };
 
-// Among the lanes that have the same columns.
+// Reductions over the lanes that hold the same columns.
 HP_DEVICE float max_of_rows(float value) {
 #pragma unroll
   for (int lanes = 4; lanes < 32; lanes *= 2) {
@@ -52,7 +52,7 @@ HP_DEVICE float sum_of_rows(float value) {
   return value;
 }
 
-// What a thread has of one column, in its two rows.
+// A thread's share of one column, in its two rows.
 struct DecodeColumn {
   float reference;  // scaled
   float weights;
@@ -60,7 +60,7 @@ struct DecodeColumn {
   float sum8;
 };
 
-// A state without keys counts for nothing.
+// Combines two states of a column; a state without keys has weight 0 and is ignored.
 HP_DEVICE void add_state(DecodeColumn& own, const DecodeColumn& other) {
   const bool begun = own.weights != 0;
   const bool adds = other.weights != 0;
@@ -74,7 +74,7 @@ HP_DEVICE void add_state(DecodeColumn& own, const DecodeColumn& other) {
   own.sum8 = own.sum8 * before + other.sum8 * factor;
 }
 
-// The rows of the result, its head_dim, that a thread has: the first, the other is 8 further.
+// The thread's first element of the head's result; its second is 8 further.
 template <DecodeConfig kConfig>
 HP_DEVICE int value_of(const DecodePlace& place) {
   return (kConfig.head_dim == 64 ? 0 : place.warpgroup * 64) + place.row;
@@ -100,7 +100,7 @@ HP_DEVICE void store_value(void* output, std::int64_t at, float value) {
   }
 }
 
-// A column's results, `at` elements behind the first, and its logarithm, by who has the first rows.
+// Stores the thread's two elements of a column, from element `at` on, and lse if it is not null.
 template <Element kOutput>
 HP_DEVICE void store_column(const DecodeColumn& own, void* output, std::int64_t at, float* lse) {
   const bool any = own.weights != 0;  // NaN too

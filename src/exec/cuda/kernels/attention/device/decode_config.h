@@ -2,26 +2,26 @@
 
 #include "exec/cuda/device/types.h"
 
-// What is fixed when a kernel for few queries of long keys (decode.cuh) is compiled.
+// The compile-time configuration of the kernel for few queries over long keys (decode.cuh).
 namespace harpe::device {
 
 struct DecodeConfig {
   Element element = Element::BF16;
-  Element output = Element::BF16;  // F32: the state that a later kernel carries on
+  Element output = Element::BF16;  // F32: a state that a later kernel carries on
   int head_dim = 128;              // of queries, keys and values: 64 or 128
-  int columns = 8;                 // queries of a key head at most
-  int slots = 6;                   // of tiles of keys or values on their way
-  bool exchanges = false;          // heads go to several places, and have addends
+  int columns = 8;                 // the most queries of a key head
+  int slots = 6;                   // ring slots; each holds a tile of keys or of values
+  bool exchanges = false;          // heads are stored at several places, and may have addends
 
   friend HP_SHARED_CODE bool operator==(const DecodeConfig&, const DecodeConfig&) = default;
 };
 
-inline constexpr int kDecodeConsumers = 256;                  // threads that multiply
-inline constexpr int kDecodeThreads = kDecodeConsumers + 32;  // and a warp that loads
+inline constexpr int kDecodeConsumers = 256;                  // consumer threads
+inline constexpr int kDecodeThreads = kDecodeConsumers + 32;  // and a producer warp
 inline constexpr int kDecodeSyncBytes = 3 * 1024;             // DecodeSync
 inline constexpr int kDecodeExchangeBytes = 2560;             // DecodeExchange
 
-// Keys of a tile: each warpgroup multiplies half of them.
+// Keys of a tile; each warpgroup computes the scores of half of them.
 HP_SHARED_CODE int tile_keys(const DecodeConfig& config) {
   return config.head_dim == 64 ? 256 : 128;
 }
@@ -39,15 +39,15 @@ HP_SHARED_CODE int shared_bytes(const DecodeConfig& config) {
          kDecodeSyncBytes + (config.exchanges ? kDecodeExchangeBytes : 0);
 }
 
-// A partial state in memory, in floats: what each thread has of the sums of values, four at a time
-// (DecodeConsumer), and a reference and a sum of weights for each column.
+// A partial state in memory, in floats: each thread's sums of values, four at a time
+// (DecodeConsumer), then a reference and a sum of weights for each column.
 HP_SHARED_CODE int state_threads(int head_dim) { return 2 * head_dim; }
 HP_SHARED_CODE int state_floats(int head_dim, int columns) {
   return columns * head_dim + 2 * columns;
 }
 
-// What a pair of a sequence and a key head keeps while it waits for addends: four floats for each
-// thread and each of its columns.
+// What a (sequence, key head) pair keeps while it awaits addends: four floats for each thread and
+// each of the thread's columns.
 HP_SHARED_CODE int kept_floats(int head_dim, int columns) {
   return state_threads(head_dim) * (columns / 4) * 4;
 }

@@ -2,13 +2,13 @@
 
 #include "exec/cuda/kernels/attention/device/decode_store.cuh"
 
-// The two warpgroups that multiply. Keys and values are the rows of the tensor cores' products,
-// the queries that share them their columns: scores = keys queries^T, each warpgroup half of the
-// keys; sums += values^T weights, with heads of 128 each half of the values' columns over all keys,
-// with heads of 64 all columns over its keys. Weights go from one product to the next through
-// shared memory. All threads keep the references and sums of weights of their columns; weights are
-// 2^(score - reference), and a reference moves once a score exceeds it by more than 2^8, which all
-// vote about as they meet to hand weights over.
+// The two consumer warpgroups. Keys and values are the M dimension of wgmma, the queries that share
+// them its N dimension. scores = keys queries^T: each warpgroup has half of the keys. sums +=
+// values^T weights: with heads of 128 each warpgroup has half of the values' columns over all keys;
+// with heads of 64 all columns over its own keys. Weights pass between the two wgmmas through
+// shared memory. Every thread keeps the references and sums of weights of its columns. Weights are
+// 2^(score - reference); a reference moves once a weight would exceed 2^8. All consumer threads
+// vote on that at the barrier that hands over the weights.
 namespace harpe::device {
 
 template <DecodeConfig kConfig>
@@ -23,7 +23,7 @@ class DecodeConsumer {
         slack_(args.slack) {}
 
   HP_DEVICE void run() {
-    int lowest = 0;  // of the pairs that the block has ended, which are so many in a row
+    int lowest = 0;  // the lowest of the `ended` consecutive pairs that the block has ended
     int ended = 0;
     for (;;) {
       wait_barrier(&sync_.query_filled[queries_.slot], queries_.parity);
@@ -46,7 +46,7 @@ class DecodeConsumer {
 
  private:
   static constexpr int kTile = DecodeShared<kConfig>::kTile;
-  static constexpr int kBlocks = kTile / 128;  // of 64 keys, of a warpgroup
+  static constexpr int kBlocks = kTile / 128;  // blocks of 64 keys of a warpgroup
   static constexpr int kScores = kConfig.columns / 2;
   static constexpr int kOwn = kConfig.columns / 4;  // columns of a thread
   static constexpr bool kSplitKeys = kConfig.head_dim == 64;
@@ -84,7 +84,8 @@ class DecodeConsumer {
     buffer_ ^= 1;
   }
 
-  // Whether a score exceeds what weights may be made of. Weights are then to be read by all.
+  // Makes this thread's weights visible to the wgmmas of all consumers and meets them at a barrier.
+  // True if a score of any thread exceeds its limit.
   HP_DEVICE bool meet() {
     fence_proxy_async_shared();
     return any_of_threads(kVote, kDecodeConsumers, exceeds_);
@@ -117,7 +118,7 @@ class DecodeConsumer {
     ring_.advance();
   }
 
-  // Of the thread's rows of a block of 64 keys the first; the other is 8 further.
+  // The thread's first key in a block of 64 keys; its second is 8 further.
   HP_DEVICE int key_of(int block) const {
     return (place_.warpgroup * kBlocks + block) * 64 + place_.row;
   }
@@ -140,7 +141,7 @@ class DecodeConsumer {
     }
   }
 
-  // Memory of keys that there are not may hold anything, NaN too, which weights of 0 do not undo.
+  // Zeroes values of keys that do not exist. Their memory may hold NaN, and 0 x NaN is NaN.
   HP_DEVICE void clear_unseen(int slot) {
     const DecodeStep& step = sync_.steps[slot];
     if (step.all != 0) return;
@@ -154,14 +155,14 @@ class DecodeConsumer {
     }
   }
 
-  // Scores to weights in shared memory, with the references as they are.
+  // Turns scores into weights in shared memory, with the current references.
   HP_DEVICE void weigh() {
     exceeds_ = false;
 #pragma unroll
     for (int i = 0; i < kOwn; ++i) added_[i] = 0;
 #pragma unroll
     for (int block = 0; block < kBlocks; ++block) {
-      // Lanes 0 to 15 say where rows go, which are columns of the products: of 8 keys each.
+      // Lanes 0 to 15 give the addresses of matrix rows: one query column and eight keys each.
       const int key =
           (place_.warpgroup * kBlocks + block) * 64 + place_.warp * 16 + place_.lane / 8 % 2 * 8;
       const std::uint32_t box =
@@ -187,7 +188,7 @@ class DecodeConsumer {
     }
   }
 
-  // To the maxima of the columns; what was added up before is scaled.
+  // Moves the references to the maxima of the columns and rescales what was summed so far.
   HP_DEVICE void move_references() {
 #pragma unroll
     for (int i = 0; i < kOwn; ++i) {
@@ -244,7 +245,7 @@ class DecodeConsumer {
     pin(state_.sums);
   }
 
-  // The warp no longer reads what the barrier's slot holds.
+  // The warp has read the barrier's slot; __syncwarp orders all lanes' reads before the arrival.
   HP_DEVICE void release(Barrier* emptied) const {
     __syncwarp();
     if (place_.lane == 0) arrive(emptied);
@@ -253,7 +254,7 @@ class DecodeConsumer {
   DecodeShared<kConfig> shared_;
   DecodeSync& sync_;
   DecodePlace place_;
-  int used_;  // columns
+  int used_;  // columns in use
   float scale_log2_;
   float slack_;
   int buffer_ = 0;
@@ -261,7 +262,7 @@ class DecodeConsumer {
   Ring<2> queries_;
   Ring<kConfig.slots> ring_;
   DecodeState<kConfig.columns> state_;
-  float limits_[kOwn];  // the score from which on the reference must move
+  float limits_[kOwn];  // a score above it moves the reference
   float added_[kOwn];   // weights of the tile
   float scores_[kBlocks][kScores];
 };

@@ -4,21 +4,21 @@
 #include "exec/cuda/kernels/attention/device/decode_column.cuh"
 #include "exec/cuda/signals/device/signal.cuh"
 
-// Kernels whose heads go to several places. Heads that go to a peer are stored there as states once
-// all keys here are seen, and counted; the last count raises the peer's signal. Heads that stay are
-// kept in memory, each value by the thread that has it, until the block has done and sent all else
-// that it has to; then it waits for what peers have stored here and adds it in its order. Blocks of
-// other ranks wait for none of this before they send: no rank waits for one that waits for it.
+// Kernels that store heads at several places. A block that ends a (sequence, key head) pair stores
+// the heads of a peer in the peer's memory as f32 states and counts them; the last count raises the
+// peer's signal. Heads that stay are kept in this rank's memory, each value by the thread that
+// holds it. After all its other work a block waits for the peers' states and combines its own with
+// them in order. Blocks send all states before they wait, so ranks never wait in a cycle.
 namespace harpe::device {
 
-// All threads that multiply, which end a pair of a sequence and a key head.
+// Used by all consumer threads of the block that ends a pair.
 template <DecodeConfig kConfig>
 class DecodeOutbox {
  public:
   HP_DEVICE DecodeOutbox(const DecodeShared<kConfig>& shared, const DecodePlace& place)
       : exchange_(shared.exchange()), results_(shared.sync().results), place_(place) {}
 
-  // Requires: the column is used.
+  // Stores or keeps the thread's share of a column. Requires: the column is in use.
   HP_DEVICE void store(const DecodeColumn& own, int batch, int key_head, int column) const {
     const int head = head_of(key_head, column);
     const DecodeResult& result = exchange_.results[head / exchange_.heads];
@@ -30,7 +30,8 @@ class DecodeOutbox {
     }
   }
 
-  // Once all threads have stored what they have of the pair.
+  // Requires: a barrier after all threads' stores of the pair. One thread per result fences at
+  // system scope and counts the pair, and with the last one raises the signal (count_stored).
   HP_DEVICE void count(int key_head) const {
     const int index = place_.thread;
     if (index >= exchange_.result_count) return;
@@ -42,8 +43,8 @@ class DecodeOutbox {
     count_stored(result.done, result.arrivals, result.raise, exchange_.wait);
   }
 
-  // Adds up the heads that stay of `count` pairs from `first` on, which this block has ended. By
-  // all threads, those without sums too.
+  // Combines the kept heads of `count` pairs from `first` on, which this block has ended, with
+  // their addends. By all consumer threads, also those without sums.
   HP_DEVICE void add_up(int first, int count, bool has_sums) const {
     if (exchange_.addend_count == 0 || count == 0) return;
     const bool expired = await_addends();
@@ -66,7 +67,7 @@ class DecodeOutbox {
     return key_head * results_.group + column % results_.group;
   }
 
-  // Columns of a thread are i / 2 * 8 + lane % 4 * 2 + i % 2.
+  // The i-th column of a thread is i / 2 * 8 + lane % 4 * 2 + i % 2.
   [[nodiscard]] HP_DEVICE float4* kept_at(int batch, int key_head, int column) const {
     constexpr int kThreads = state_threads(kConfig.head_dim);
     const std::int64_t pair = std::int64_t{batch} * results_.kv_heads + key_head;
@@ -88,7 +89,8 @@ class DecodeOutbox {
         offset_of(result.strides, batch, query, of_result) + value_of<kConfig>(place_), lse);
   }
 
-  // Whether a wait expired: nothing is stored then.
+  // One thread per addend acquires its flag; the vote's barrier orders the others behind them. True
+  // if a wait failed: then nothing is stored.
   [[nodiscard]] HP_DEVICE bool await_addends() const {
     Waiter waiter(exchange_.wait);
     if (place_.thread == 0) note_idle(exchange_.wait, [] { return true; }, [] { return false; });
@@ -118,7 +120,7 @@ class DecodeOutbox {
     put<kConfig.output>(own, result, batch, head, column);
   }
 
-  // Not through the first-level cache: another GPU may have stored it.
+  // Bypasses L1, since another GPU may have stored the state.
   [[nodiscard]] HP_DEVICE DecodeColumn load(const DecodeAddend& from, int batch, int head,
                                             int column) const {
     constexpr float kLog2e = 1.4426950408889634F;

@@ -4,8 +4,8 @@
 #include "exec/cuda/device/tma.cuh"
 #include "exec/cuda/kernels/attention/device/decode_shared.cuh"
 
-// The warp that loads: it alone walks through the block's share of all keys, which are the tiles of
-// one (sequence, key head) after the other, and tells the others what it finds.
+// The producer warp. It alone reads lengths and pages, walks the block's share of all key tiles,
+// one (sequence, key head) pair after the other, and describes each part and tile to the consumers.
 namespace harpe::device {
 
 template <DecodeConfig kConfig>
@@ -17,7 +17,8 @@ class DecodeProducer {
         sync_(shared.sync()),
         lane_(static_cast<int>(threadIdx.x) % 32) {}
 
-  // From the end of the share: what is left to another block is done first.
+  // Walks from the end of the share, so that the state left to another block is made first. Keys
+  // that no kernel writes are loaded before the preceding kernel of the stream has ended.
   HP_DEVICE void run() {
     if (args_.keys_are_fixed == 0) await_kernel_before();
     find_share();
@@ -45,7 +46,7 @@ class DecodeProducer {
     return static_cast<int>(value < 0 ? 0 : (value > most ? most : value));
   }
 
-  // How many keys a sequence has here; of pages, how many anywhere.
+  // The keys of a sequence on this rank; with pages, its keys on all ranks.
   HP_DEVICE int keys_of(int batch) const {
     const DecodeTables& tables = args_.tables;
     const bool paged = tables.pages != nullptr;
@@ -54,7 +55,7 @@ class DecodeProducer {
     const Index length = tables.lengths[batch * tables.length_stride];
     return clamped(paged ? length : length - tables.first_key, most);
   }
-  // A sequence without keys has a tile of which nothing is seen, so that its result is stored.
+  // A sequence without keys gets one tile without visible keys, so that its result is stored.
   HP_DEVICE static int tiles_of(int keys) { return keys == 0 ? 1 : ceil_div(keys, kTile); }
 
   HP_DEVICE void find_share() {
@@ -77,7 +78,7 @@ class DecodeProducer {
     if (begin_ < end_) find_sequence();
   }
 
-  // The i-th of equal shares begins at i all / shares.
+  // The i-th of equal shares begins at tile i all / shares.
   HP_DEVICE void take_share(Index all) {
     all_ = all;
     shares_ = all < gridDim.x ? static_cast<int>(all) : static_cast<int>(gridDim.x);
@@ -87,7 +88,7 @@ class DecodeProducer {
     end_ = (block + 1) * all / shares_;
   }
 
-  // The sequence that the share ends in: 32 at a time.
+  // Finds the sequence in which the share ends, by a prefix sum over 32 sequences at a time.
   HP_DEVICE void find_sequence() {
     Index before = 0;
     for (int first = 0;; first += 32) {
@@ -152,14 +153,14 @@ class DecodeProducer {
     queries_.advance();
   }
 
-  // The lane's box of a tile: where it lies in the storage, and which of its rows there are.
+  // The lane's box of a tile: its first row in the storage, and the rows [begin, end) that exist.
   struct Box {
     int row;
     int begin;
     int end;
   };
 
-  // The page that the lane's box of a tile is in; of no box, or beyond the keys, any.
+  // The page of the lane's box of a tile; -1 without pages, without a box, or beyond the keys.
   HP_DEVICE int page_of(int tile) const {
     const DecodeTables& tables = args_.tables;
     const int key = tile * kTile + lane_ * args_.box_rows;
@@ -227,7 +228,7 @@ class DecodeProducer {
       if (lane_ == 0) step.seen[word] = together;
     }
   }
-  // Bits of all positions before one.
+  // Bits of all positions below `position`.
   HP_DEVICE static std::uint32_t below(int position) {
     if (position <= 0) return 0;
     return position >= 32 ? 0xFFFFFFFFU : (1U << position) - 1;
@@ -238,13 +239,13 @@ class DecodeProducer {
   DecodeSync& sync_;
   int lane_;
   Index all_ = 0;         // tiles of all sequences and key heads
-  Index begin_ = 0;       // of the share
-  Index end_ = 0;         // of what is left of it
-  Index pair_begin_ = 0;  // of the pair in turn
+  Index begin_ = 0;       // first tile of the share
+  Index end_ = 0;         // end of the share's tiles that remain
+  Index pair_begin_ = 0;  // first tile of the current pair
   int shares_ = 0;
   int batch_ = 0;
   int head_ = 0;
-  int keys_ = 0;  // of the sequence
+  int keys_ = 0;  // of the current sequence
   Ring<2> queries_;
   Ring<kConfig.slots> ring_;
 };

@@ -4,7 +4,7 @@
 #include "exec/cuda/kernels/attention/device/decode_args.h"
 #include "exec/cuda/kernels/attention/device/decode_config.h"
 
-// The shared memory of a block of decode.cuh, and what its roles tell each other there.
+// The shared memory of a block of decode.cuh, through which its roles communicate.
 namespace harpe::device {
 
 inline constexpr int kMostDecodeSlots = 6;
@@ -12,24 +12,24 @@ inline constexpr int kMostDecodeTile = 256;
 inline constexpr int kMostDecodeColumns = 32;
 inline constexpr int kDecodeWarps = kDecodeConsumers / 32;
 
-// What a block does of one sequence and key head: consecutive tiles of keys.
+// A thread block's part of one (sequence, key head) pair: consecutive key tiles.
 struct alignas(16) DecodePiece {
   int batch;
-  int head;   // of keys
-  int tiles;  // 0: there are no pieces any more
-  int parts;  // how many blocks have a piece of the pair
-  int part;   // which of these this is
+  int head;   // key head
+  int tiles;  // 0: no parts remain
+  int parts;  // number of blocks that have a part of the pair
+  int part;   // index of this part among them
   int first;  // the block with the first part
 };
 
-// One tile of keys, or of values. Written before the arrival that lets it through.
+// Describes one tile of keys or values. The producer writes it before its arrival at `filled`.
 struct DecodeStep {
-  std::uint32_t seen[kMostDecodeTile / 32];  // a bit for each key that there is
-  int all;                                   // there are all of them
+  std::uint32_t seen[kMostDecodeTile / 32];  // a bit for each key that exists; only unless `all`
+  int all;                                   // 1: all keys of the tile exist
 };
 
-// Where results go. Arguments that are read for the first time behind all keys come from memory, so
-// they are read at the start.
+// Where results are stored. Copied at the start, because the first read of a kernel argument after
+// all keys would miss the cache.
 struct DecodeResults {
   void* output;
   float* lse;
@@ -37,7 +37,7 @@ struct DecodeResults {
   AttentionStrides strides;
   AttentionStrides lse_strides;
   int group;
-  int columns;  // that are used: queries of all heads of a group
+  int columns;  // columns in use: queries of all heads of a group
   int kv_heads;
 };
 
@@ -54,15 +54,15 @@ struct DecodeSync {
 
 static_assert(sizeof(DecodeSync) <= kDecodeSyncBytes);
 
-// Tiles of keys and values by turns: [slot][64 columns][rows of 128 bytes]; queries, two of them:
-// [64 columns][column of products, 128 bytes]; weights, two of them: [64 keys][column of products,
-// 128 bytes].
+// Tiles of keys and values alternate: [slot][64 columns][rows of 128 bytes]. Then two buffers of
+// queries, [64 columns][query, 128 bytes], and two of weights, [64 keys][query, 128 bytes]. A query
+// is a column of the wgmmas.
 template <DecodeConfig kConfig>
 class DecodeShared {
  public:
   static constexpr int kTile = tile_keys(kConfig);
   static constexpr int kBox = kTile * 128;                  // 64 columns of keys or values
-  static constexpr int kColumnBox = kConfig.columns * 128;  // 64 of a column's queries or weights
+  static constexpr int kColumnBox = kConfig.columns * 128;  // 64 elements of all query columns
 
   HP_DEVICE explicit DecodeShared(std::uint8_t* base) : base_(base) {}
 
@@ -85,12 +85,12 @@ class DecodeShared {
                       .kv_heads = args.kv_heads};
   }
 
-  // Behind DecodeSync, where the kernel exchanges.
+  // After DecodeSync; only if the kernel exchanges.
   HP_DEVICE DecodeExchange& exchange() const {
     return *reinterpret_cast<DecodeExchange*>(reinterpret_cast<std::uint8_t*>(&sync()) +
                                               kDecodeSyncBytes);
   }
-  // By all threads that multiply.
+  // By all consumer threads.
   HP_DEVICE void note_exchange(const DecodeExchange& exchange) const {
     static_assert(sizeof(DecodeExchange) % 4 == 0 &&
                   sizeof(DecodeExchange) <= kDecodeExchangeBytes);

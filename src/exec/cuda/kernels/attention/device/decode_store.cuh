@@ -4,13 +4,14 @@
 #include "exec/cuda/device/parts.cuh"
 #include "exec/cuda/kernels/attention/device/decode_exchange.cuh"
 
-// The end of a piece: its state is the result where the block had all keys of the pair. Else the
-// block with the last part of a pair joins all of them, in their order: the same bits every time.
-// The others leave it their states in memory, and no flag beside them: each value is its own. That
-// memory holds kAbsent wherever nothing is, which no value is; who joins waits until all
-// values are others, and puts kAbsent back for the next launch. A block leaves at most one
-// state, of its first piece, and joins at most one pair, behind all other work: it waits for lower
-// blocks alone, which the GPU dispatches before and which wait for nothing before that.
+// The end of a part. If the block has all keys of the pair, its state is the result. Otherwise the
+// block with the last part joins all parts in a fixed order, so the bits never change. The other
+// blocks leave their states in memory without a flag: that memory holds kAbsent wherever no
+// value is, and no stored value equals it. The joining block polls until every value has arrived
+// (relaxed, at GPU scope) and stores kAbsent back for the next launch. A block leaves at most one
+// state, that of its first part, and joins at most one pair, after all its other work. It waits
+// only for lower blocks, which the GPU dispatches earlier and which leave their state before they
+// wait for any block.
 namespace harpe::device {
 
 HP_DEVICE void store_state(float4* to, const float4& state) {
@@ -32,7 +33,7 @@ HP_DEVICE bool is_absent(const float4& state) {
          __float_as_uint(state.z) == kAbsent || __float_as_uint(state.w) == kAbsent;
 }
 
-// All threads that multiply.
+// Used by all consumer threads.
 template <DecodeConfig kConfig>
 class DecodeFinish {
  public:
@@ -72,12 +73,12 @@ class DecodeFinish {
 
   HP_DEVICE static void sync() { sync_threads(kFinish, kDecodeConsumers); }
 
-  // With heads of 64 the second warpgroup's sums are in the first's once they are added.
+  // With heads of 64 the first warpgroup holds the sums of both once add_warps has run.
   [[nodiscard]] HP_DEVICE bool has_sums() const { return place_.thread < kThreads; }
 
-  // Each warp has summed the weights of its keys; with heads of 64 each warpgroup has summed the
-  // values of its own keys. The latter pass through the memory of the weights, which no warp reads
-  // behind the first barrier.
+  // Adds the sums of weights of all warps and, with heads of 64, the sums of values of the second
+  // warpgroup to those of the first. The latter pass through the buffer of weights, which no warp
+  // reads after the first barrier.
   HP_DEVICE void add_warps(State& state) const {
 #pragma unroll
     for (int i = 0; i < kOwn; ++i) {
@@ -117,7 +118,7 @@ class DecodeFinish {
     sync();  // columns and weights may be written again
   }
 
-  // Of eight columns.
+  // The thread's two columns of eight.
   struct Eight {
     DecodeColumn first;
     DecodeColumn second;
@@ -138,7 +139,7 @@ class DecodeFinish {
                                      std::int64_t{piece_.first + part} *
                                          state_floats(kConfig.head_dim, kConfig.columns));
   }
-  // Of a thread's columns 2 i and 2 i + 1 the references and sums of weights.
+  // Where a state has the references and sums of weights of the thread's columns 2 i and 2 i + 1.
   [[nodiscard]] HP_DEVICE int columns_at(int i) const {
     return kQuads * kThreads + place_.column(2 * i) / 2;
   }
@@ -159,7 +160,7 @@ class DecodeFinish {
     }
   }
 
-  // Each value of a state that was left is read by one thread, but for those of columns.
+  // Each sum of a state is read by one thread, which clears it; those of columns by several.
   HP_DEVICE void end_pair(const State& state) const {
     Eight eights[kQuads];
 #pragma unroll
@@ -173,7 +174,7 @@ class DecodeFinish {
     }
   }
 
-  // The eight behind those of all lower parts, kAhead of which are asked for at a time.
+  // Joins the states of all lower parts to `own`, in order; polls kAhead of them at a time.
   HP_DEVICE void join(Eight& own, int eight) const {
 #pragma unroll 1
     for (int first = 0; first + 1 < piece_.parts; first += kAhead) {
@@ -206,7 +207,7 @@ class DecodeFinish {
     }
   }
 
-  // Once all threads have read them.
+  // Clears the values of columns, once all threads have read them (a barrier).
   HP_DEVICE void clear_columns() const {
     sync();
     const int columns = kConfig.columns / 2;

@@ -2,21 +2,21 @@
 
 #include "exec/cuda/device/types.h"
 
-// Which tiles of keys a tile of queries reads, in which order. Pure; the same on host and device.
+// The key tiles that a query tile reads, and their order. Pure; the same on host and device.
 //
-// Keys come as chunks, in the order they are to be consumed; each lies at consecutive logical
-// positions. A query at position p sees keys at positions <= p where `causal`, and at positions
-// p - window + 1 to p where `window` > 0. Either alignment of such a mask is a choice of positions.
+// Keys come as chunks, in the order of use; each chunk has consecutive logical positions. A query
+// at position p sees keys at positions <= p if `causal`, and at positions p - window + 1 to p if
+// `window` > 0. The positions express either alignment of such a mask, top left or bottom right.
 namespace harpe::device {
 
 struct KvExtent {
   int rows;
-  int position;  // logical, of the first row
+  int position;  // logical position of the first row
 };
 
 struct KvMask {
   bool causal;
-  int window;  // where > 0, the most keys that a query sees, its own position's among them
+  int window;  // > 0: the most keys that a query sees, including the one at its own position
 
   [[nodiscard]] HP_SHARED_CODE bool bounded() const { return causal || window > 0; }
 };
@@ -27,15 +27,15 @@ struct QuerySpan {
   int last;
 };
 
-// What a walk goes over.
+// The input of a walk.
 struct KvView {
   KvMask mask;
   QuerySpan queries;
-  int chunks;   // how many
-  int columns;  // of a tile
+  int chunks;   // number of chunks
+  int columns;  // keys of a tile
 };
 
-// Rows of one chunk that at least one of the queries sees: [begin, end).
+// The rows [begin, end) of one chunk that at least one of the queries sees.
 struct KvRange {
   int begin;
   int end;
@@ -43,10 +43,10 @@ struct KvRange {
 
 struct KvTile {
   int chunk;
-  int row;       // in the chunk, of the first column
-  int columns;   // that exist; the rest lies behind the chunk's end
-  int position;  // logical, of the first column
-  bool masked;   // some query does not see some of the tile's columns
+  int row;       // row in the chunk of the first key
+  int columns;   // keys that exist; the rest of the tile is beyond the chunk's end
+  int position;  // logical position of the first key
+  bool masked;   // some query does not see some of the tile's keys
 };
 
 HP_SHARED_CODE int smaller(int a, int b) { return a < b ? a : b; }
@@ -62,9 +62,9 @@ HP_SHARED_CODE KvRange visible_rows(const KvExtent& chunk, const KvMask& mask,
   return range;
 }
 
-// Goes over the tiles of keys that the queries of `view` see. Where they see none there is one tile
-// behind the end of chunk 0, of zeros, all masked: so every tile of queries has a tile of keys.
-// Reads `chunks` and `view` anew each time: these need not be kept in registers.
+// Iterates over the key tiles that the queries of `view` see. If they see none, there is one fully
+// masked tile of zeros beyond the end of chunk 0, so that every query tile has a key tile. The walk
+// reads `chunks` and `view` through pointers at each step, to save registers.
 class KvWalk {
  public:
   HP_SHARED_CODE KvWalk(const KvExtent* chunks, const KvView& view) : chunks_(chunks), view_(view) {
@@ -74,7 +74,7 @@ class KvWalk {
 
   [[nodiscard]] HP_SHARED_CODE bool done() const { return chunk_ == view_.chunks; }
 
-  // Of the tile in turn; -1 where that is the one of zeros.
+  // The chunk of the current tile; -1 for the tile of zeros.
   [[nodiscard]] HP_SHARED_CODE int chunk() const { return chunk_; }
 
   [[nodiscard]] HP_SHARED_CODE KvTile tile() const {
@@ -100,7 +100,7 @@ class KvWalk {
   }
 
  private:
-  // From `chunk_` on, the first chunk with visible rows.
+  // Moves to the first chunk from `chunk_` on that has visible rows.
   HP_SHARED_CODE void seek() {
     for (; chunk_ < view_.chunks; ++chunk_) {
       const KvRange range = visible_rows(chunks_[chunk_], view_.mask, view_.queries);
@@ -115,7 +115,7 @@ class KvWalk {
 
   const KvExtent* chunks_;
   const KvView& view_;
-  int chunk_ = 0;  // kNothing: the one tile of zeros
+  int chunk_ = 0;  // kNothing: the tile of zeros
   int row_ = 0;
   int end_ = 0;
 };

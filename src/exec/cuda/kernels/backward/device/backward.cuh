@@ -4,9 +4,9 @@
 #include "exec/cuda/kernels/backward/device/backward_adder.cuh"
 #include "exec/cuda/kernels/backward/device/backward_consumer.cuh"
 
-// The gradients of attention for tensor cores: five products of matrices. A block makes the
-// gradients of 128 keys and adds, step by step, to those of the queries that it meets, always in
-// the same order among blocks (backward_walk.h).
+// Attention backward on tensor cores: five matrix products per step. A thread block computes dk and
+// dv of 128 keys. Step by step it adds to dq of the queries that it meets, in a fixed order among
+// blocks (backward_walk.h).
 namespace harpe::device {
 
 // By one thread.
@@ -18,15 +18,16 @@ HP_DEVICE void prefetch_backward_maps(const BackwardArgs& args) {
   prefetch_map(&args.dq);
 }
 
-// By one thread. Who has drawn a ticket runs, and waits for lower ones alone: so all get on.
+// By one thread. A block that has drawn a ticket is running, and it waits only for lower tickets,
+// so all blocks make progress. The last draw resets the counter for the next launch.
 HP_DEVICE int draw_backward_ticket(const BackwardArgs& args) {
   const auto drawn = static_cast<int>(atomicAdd(args.ticket, 1U));
   if (drawn == backward_items(args.grid) - 1) store_relaxed_system(args.ticket, 0);
   return drawn;
 }
 
-// The whole kernel, by backward_items() blocks. `memory` is the dynamic shared memory:
-// shared_bytes(kConfig) of it, aligned to 1,024.
+// The whole kernel, for backward_items() thread blocks. `memory` is the dynamic shared memory:
+// shared_bytes(kConfig) bytes, aligned to 1,024.
 template <BackwardConfig kConfig>
 HP_DEVICE void backward(const BackwardArgs& args, std::uint8_t* memory) {
   static_assert(valid(kConfig));

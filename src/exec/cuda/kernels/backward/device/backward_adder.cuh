@@ -3,16 +3,16 @@
 #include "exec/cuda/device/fences.cuh"
 #include "exec/cuda/kernels/backward/device/backward_producer.cuh"
 
-// Warps that add what a block's steps make of dq to what is there, each step when it is its turn: a
-// word for each tile of queries says how many tiles of keys have added. Who has the turn is the
-// only one that writes there, and the word. A turn takes about as long as a step (three times to
-// the second-level cache and back), so each warp takes every second step.
+// The two adder warps. They add each step's contribution to dq in its turn: a word for each query
+// tile counts the key tiles that have added. Only the block whose turn it is writes that dq and the
+// word. A turn takes about as long as a step (three round trips to the L2 cache), so each warp
+// takes every second step.
 namespace harpe::device {
 
 template <BackwardConfig kConfig>
 class BackwardAdder {
  public:
-  // The steps of stage `stage`.
+  // Takes the steps of stage `stage`.
   HP_DEVICE BackwardAdder(const BackwardArgs& args, BackwardShared<kConfig> shared, int stage)
       : args_(args),
         shared_(shared),
@@ -42,8 +42,10 @@ class BackwardAdder {
     return args_.query_turns + slice * grid.query_tiles + walk_.at().query_tile;
   }
 
-  // By one thread. What others added before is complete and visible to the copy engine, and so is
-  // this to who comes next. The wait ends: who has a turn before runs, and waits for no later one.
+  // By one thread. The acquire (GPU scope) and the proxy fence order the completed additions of
+  // earlier turns before this turn's TMA operation. When that is complete, a proxy fence and the
+  // release order it before the next turn. The wait ends, since the blocks of earlier turns are
+  // running and never wait for later turns.
   HP_DEVICE void add() {
     const TileRange places = meeting_places(args_.grid, walk_.at().query_tile);
     const auto turns = static_cast<std::uint32_t>(places.end - places.begin);

@@ -3,7 +3,7 @@
 #include "exec/cuda/kernels/attention/device/attention_args.h"
 #include "exec/cuda/kernels/backward/device/backward_walk.h"
 
-// What a kernel of attention's gradients is launched with. Host and device.
+// The arguments of attention backward, for host and device.
 namespace harpe::device {
 
 // One number per query, [batch, head, row].
@@ -16,7 +16,7 @@ struct RowNumbers {
 struct BackwardSums {
   float* data;
   AttentionStrides strides;
-  bool carry;  // holds other contributions, to be added to
+  bool carry;  // `data` holds earlier contributions; the kernel adds to them
 };
 
 // With p = 2^(scale_log2 q k^T - lse log2(e)) and s = p (do v^T - delta): dq += scale s k,
@@ -33,11 +33,11 @@ struct BackwardArgs {
   BackwardSums dk;
   BackwardSums dv;
   BackwardGrid grid;
-  // All of these are 0 when a launch begins, and when it is over.
+  // The ticket and all turns are 0 before and after a launch.
   std::uint32_t* ticket;
-  std::uint32_t* query_turns;  // how many have added: batch, head, tile of queries
-  std::uint32_t* key_turns;    // slice, place: parts of a tile of keys
-  bool carry_dq;               // dq holds other contributions, to be added to
+  std::uint32_t* query_turns;  // [batch, head, query tile]: key tiles that have added to dq
+  std::uint32_t* key_turns;    // [slice, place]: parts of a key tile that have added to dk and dv
+  bool carry_dq;               // dq holds earlier contributions; the kernel adds to them
   float scale;
   float scale_log2;  // scale x log2(e), positive
 };

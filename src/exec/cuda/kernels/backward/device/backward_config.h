@@ -3,9 +3,9 @@
 #include "exec/cuda/kernels/attention/device/attention_config.h"
 #include "exec/cuda/kernels/backward/device/backward_walk.h"
 
-// What is fixed when a kernel of attention's gradients is compiled. A block makes the gradients of
+// The compile-time configuration of attention backward. A thread block computes dk and dv of
 // kKeyTile keys from all queries that it meets, kQueryTile at a time. Heads of queries, keys and
-// values are of one size.
+// values have one size.
 namespace harpe::device {
 
 inline constexpr int kBackwardConsumers = 2;                 // warpgroups of 64 keys each
@@ -32,18 +32,18 @@ HP_SHARED_CODE int key_bytes(const BackwardConfig& config) {
 HP_SHARED_CODE int query_bytes(const BackwardConfig& config) {
   return 2 * kQueryTile * config.head_dim * 2;
 }
-// What a step adds to dq, in f32.
+// The addends of a step to dq, in f32.
 HP_SHARED_CODE int sum_bytes(const BackwardConfig& config) {
   return kQueryTile * config.head_dim * 4;
 }
-// Gradients of the scores of a step, keys by queries; those of two steps are there.
+// Gradients of the scores of a step, keys by queries; two steps are buffered.
 inline constexpr unsigned kScoreStages = 2;
 inline constexpr int kScoreBytes = kKeyTile * kQueryTile * 2;
 
-inline constexpr unsigned kSumStages = 2;  // tiles of dq on their way
+inline constexpr unsigned kSumStages = 2;  // buffered addends to dq
 inline constexpr unsigned kMaxBackwardStages = 4;
 
-// Room for barriers and numbers of queries (BackwardSync).
+// Shared memory for barriers and the queries' lse and delta (BackwardSync).
 inline constexpr int kBackwardSyncBytes = 3 * 1024;
 
 HP_SHARED_CODE int shared_bytes(const BackwardConfig& config) {
@@ -52,7 +52,7 @@ HP_SHARED_CODE int shared_bytes(const BackwardConfig& config) {
          static_cast<int>(kSumStages) * sum_bytes(config) + kBackwardSyncBytes;
 }
 
-// What the threads of a block start with, and deal out anew.
+// Registers per thread at launch, which the warpgroups redistribute (setmaxnreg).
 inline constexpr int kBackwardStartRegisters = 64 * 1024 / kBackwardThreads / 8 * 8;
 
 HP_SHARED_CODE bool valid(const BackwardConfig& config) {

@@ -5,11 +5,12 @@
 #include "exec/cuda/kernels/backward/device/backward_producer.cuh"
 #include "exec/cuda/kernels/backward/device/backward_store.cuh"
 
-// A consuming warpgroup: 64 keys. Scores and products have keys along the rows of their
-// accumulators, so that weights and gradients of scores go on into the sums of keys from registers.
-// For the sums of queries both warpgroups leave the gradients of their scores in shared memory, and
-// each makes half of the columns from all keys: a step later, beside the weights of the next, so
-// that neither waits for the other. Registers decide the order of products.
+// A consumer warpgroup: 64 keys. The accumulators of the scores k q^T and of the products v do^T
+// have keys as rows, so weights and gradients of scores are the register operands of the wgmmas for
+// dv and dk. For dq both warpgroups leave their gradients of scores in shared memory, and each
+// computes half of dq's columns from all keys. It does so a step later, while it computes the
+// weights of the next step, so that neither warpgroup waits for the other. The order of wgmmas is
+// chosen to fit the registers.
 namespace harpe::device {
 
 template <BackwardConfig kConfig>
@@ -36,7 +37,7 @@ class BackwardConsumer {
  private:
   static constexpr int kScores = kQueryTile / 2;
   static constexpr int kSums = kConfig.head_dim / 2;
-  static constexpr int kColumns = kConfig.head_dim / kBackwardConsumers;  // of dq, of a warpgroup
+  static constexpr int kColumns = kConfig.head_dim / kBackwardConsumers;  // a warpgroup's, of dq
   static constexpr int kQuerySums = kColumns / 2;
   static constexpr int kParts = 1;  // named barrier
   using Fragments = std::uint32_t[kQueryTile / 16][4];
@@ -80,11 +81,11 @@ class BackwardConsumer {
                  phase_of<kConfig.query_stages>(step));
   }
 
-  // Of the queries of the step.
+  // The slot of the current step's queries.
   [[nodiscard]] HP_DEVICE unsigned slot() const { return step_ % kConfig.query_stages; }
 
-  // The warpgroup's keys times the queries of a step, values times do: one group. Behind the last
-  // step it is of what lies there, and goes nowhere.
+  // Issues the warpgroup's keys times a step's queries (matrix 0), or values times do (1), as one
+  // wgmma group. After the last step it multiplies old data, and nothing uses the result.
   HP_DEVICE void multiply_queries(unsigned step, int matrix, float (&results)[kScores]) {
     const std::uint64_t keys = k_major(shared_.keys(matrix, warpgroup_));
     const std::uint64_t queries = k_major(shared_.queries(step % kConfig.query_stages, matrix));
@@ -100,8 +101,8 @@ class BackwardConsumer {
     commit_products();
   }
 
-  // Gradients of the scores of a step, of all keys, times half of the columns of keys: one group.
-  // Before the first step it is of what lies there, and goes nowhere.
+  // Issues the gradients of a step's scores, of all keys, times half of the keys' columns, as one
+  // wgmma group. Before the first step it multiplies old data, and nothing uses the result.
   HP_DEVICE void multiply_scores(unsigned step, float (&results)[kQuerySums]) {
     const unsigned stage = step % kScoreStages;
     wait_barrier(&sync_.scores_full[stage], phase_of<kScoreStages>(step));
@@ -121,7 +122,7 @@ class BackwardConsumer {
     commit_products();
   }
 
-  // Scores become weights.
+  // Turns scores into weights.
   HP_DEVICE void take_scores(int query) {
     if (is_cut(args_.grid, first_key(), kRowsOfWarpgroup, query)) cut(query);
     const float* const of_thread = shared_.minus_lse(slot()) + own_thread() % 4 * 2;
@@ -148,30 +149,31 @@ class BackwardConsumer {
     hide(scores_, visible, true);
   }
 
-  // The warpgroup's first.
+  // The warpgroup's first key.
   [[nodiscard]] HP_DEVICE int first_key() const {
     return work_.key + warpgroup_ * kRowsOfWarpgroup;
   }
 
-  // In the warpgroup's accumulators.
+  // The thread's first row in the warpgroup's accumulators.
   [[nodiscard]] HP_DEVICE int row_of_thread() const {
     const int thread = own_thread();
     return thread / 32 * 16 + thread % 32 / 4;
   }
 
-  // Of the warpgroup. Asked for anew: what could be kept of it would take registers from the loop.
+  // The thread's index in the warpgroup. Read again at each use (volatile), because values derived
+  // from it would occupy registers throughout the loop.
   [[nodiscard]] HP_DEVICE static int own_thread() {
     std::uint32_t thread;
     asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
     return static_cast<int>(thread % kWarpgroup);
   }
 
-  // Of the queries of values `i` and `i + 1` of an accumulator.
+  // The two queries' numbers for values `i` and `i + 1` of an accumulator.
   HP_DEVICE static float2 numbers(const float* of_thread, int i) {
     return *reinterpret_cast<const float2*>(of_thread + i / 4 * 8);
   }
 
-  // Weights and products become the gradients of scores.
+  // Turns weights and products into gradients of scores.
   HP_DEVICE void take_products(float (&products)[kScores]) {
     wait_products<0>();
     pin(products);
@@ -193,7 +195,7 @@ class BackwardConsumer {
     }
   }
 
-  // The queries, or do, weighted, onto the sums: one group.
+  // Issues fragments times queries (matrix 0) or do (1), added to the sums, as one wgmma group.
   HP_DEVICE void add_queries(const Fragments& fragments, int matrix, float (&sums)[kSums]) {
     const std::uint64_t queries = n_major(shared_.queries(slot(), matrix), kBackwardBox);
     pin(sums);
@@ -206,7 +208,7 @@ class BackwardConsumer {
     commit_products();
   }
 
-  // Gradients of scores for both warpgroups.
+  // Leaves the gradients of scores in shared memory for both warpgroups.
   HP_DEVICE void leave_scores() {
     wait_barrier(&sync_.scores_empty[step_ % kScoreStages], phase_of<kScoreStages>(step_) ^ 1);
     const int thread = own_thread();
@@ -220,7 +222,8 @@ class BackwardConsumer {
     }
   }
 
-  // What a step adds to dq, for the warp that adds it; its gradients of scores are read.
+  // Leaves a step's addends to dq in shared memory for the adder warp. The step's gradients of
+  // scores have been read.
   HP_DEVICE void leave_sums(unsigned step, const float (&sums)[kQuerySums]) {
     const int thread = own_thread();
     const unsigned stage = step % kSumStages;
@@ -229,7 +232,7 @@ class BackwardConsumer {
         shared_address(shared_.sums(stage)) +
         static_cast<std::uint32_t>(warpgroup_ * kColumns / 32) * kBackwardBox;
     const int first_row = thread / 32 * 16 + thread % 32 / 4;
-    // Every second row begins with other columns, so that rows side by side meet no bank twice.
+    // Odd rows start with other columns, so that neighbouring rows have no bank conflict.
     const bool is_odd = first_row % 2 != 0;
     const int column_of_thread = (thread % 4 * 2 * 4) ^ (is_odd ? 64 : 0);
 #pragma unroll
@@ -243,7 +246,7 @@ class BackwardConsumer {
     }
   }
 
-  // The sums of keys of this step are done, and the warp no longer reads its queries.
+  // Waits for this step's wgmmas of dk and dv; then the warp releases the step's queries.
   HP_DEVICE void end_key_sums() {
     wait_products<1>();
     pin(key_sums_);
@@ -252,8 +255,9 @@ class BackwardConsumer {
     if (own_thread() % 32 == 0) arrive(&sync_.queries_empty[slot()]);
   }
 
-  // What the warp left in shared memory, and that it has read the gradients of scores of the step
-  // before: at once, since tensor cores and the copy engine see it only after a fence that is slow.
+  // Arrives for everything that the warp left in shared memory, and releases the gradients of
+  // scores of the preceding step. One proxy fence, which is slow, covers both; wgmma and TMA see
+  // the stores only behind it.
   HP_DEVICE void tell_what_is_left() const {
     fence_proxy_async_shared();
     __syncwarp();
@@ -268,7 +272,8 @@ class BackwardConsumer {
     return args_.key_turns + work_.item.slice * args_.grid.key_tiles + work_.item.place;
   }
 
-  // Parts of a tile of keys add to its gradients in their order.
+  // Parts of a key tile add to its dk and dv in their order: one thread acquires at GPU scope the
+  // turn that the preceding part has released, and a barrier orders the other threads behind it.
   HP_DEVICE void await_parts_before() const {
     if (work_.item.part == 0) return;
     if (warpgroup_ == 0 && own_thread() == 0) {

@@ -5,16 +5,17 @@
 #include "exec/cuda/kernels/backward/device/backward_args.h"
 #include "exec/cuda/kernels/backward/device/backward_shared.cuh"
 
-// What brings the keys of a block and then, step by step, the queries that they meet.
+// The producer warps. They load a block's keys and values and then, step by step, the queries that
+// the keys meet.
 namespace harpe::device {
 
-// Of a step.
+// The queries of a step.
 struct MetQueries {
-  int head;   // of all query heads
-  int query;  // the first
+  int head;   // among all query heads
+  int query;  // the first query
 };
 
-// Goes over the steps of a block.
+// Iterates over the steps of a block.
 class BackwardWalk {
  public:
   HP_DEVICE BackwardWalk(const BackwardGrid& grid, const BackwardWork& work)
@@ -47,7 +48,8 @@ HP_DEVICE float number_at(const RowNumbers& numbers, int batch, int head, int ro
   return numbers.data[batch * strides.batch + head * strides.head + row * strides.row];
 }
 
-// What 2^ is taken of, besides the score. Weights of a query that sees nothing are 0.
+// The term that is added to a scaled score in the exponent of 2. For a query that sees nothing it
+// is -inf, so that its weights are 0.
 HP_DEVICE float minus_log2(float lse) {
   constexpr float kLog2E = 1.4426950408889634F;
   return lse > minus_infinity() ? -lse * kLog2E : minus_infinity();
@@ -63,7 +65,7 @@ class BackwardProducer {
         work_(shared.sync().work),
         walk_(args.grid, work_) {}
 
-  // By one thread.
+  // By one thread: loads matrices by TMA.
   HP_DEVICE void bring_matrices() {
     if (walk_.done()) return;
     load_keys();
@@ -77,7 +79,7 @@ class BackwardProducer {
     }
   }
 
-  // By a warp.
+  // By a warp: brings lse and delta with generic loads and stores.
   HP_DEVICE void bring_numbers() {
     const int lane = static_cast<int>(threadIdx.x) % 32;
 #pragma unroll 1

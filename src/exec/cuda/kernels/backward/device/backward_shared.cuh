@@ -3,11 +3,11 @@
 #include "exec/cuda/device/mbarrier.cuh"
 #include "exec/cuda/kernels/backward/device/backward_config.h"
 
-// The shared memory of a block of attention's gradients.
+// The shared memory of a thread block of attention backward.
 namespace harpe::device {
 
-// Of a ring of so many stages: the parity of the phase in which a step fills its stage. Of the step
-// before the first, that of a phase which counts as over.
+// The parity of the phase in which a step fills its stage, in a ring of kStages. For the step
+// before the first (unsigned wrap) it is that of a phase that counts as complete.
 template <unsigned kStages>
 HP_DEVICE std::uint32_t phase_of(unsigned step) {
   return step / kStages & 1;
@@ -16,11 +16,11 @@ HP_DEVICE std::uint32_t phase_of(unsigned step) {
 struct BackwardSync {
   static constexpr int kNumbers = kMaxBackwardStages * kQueryTile;
 
-  // Of the queries of a slot: -lse log2(e), -inf where the query does not exist or sees nothing,
+  // For the queries of a slot: -lse log2(e), or -inf if the query does not exist or sees nothing;
   // and delta.
   float minus_lse[kNumbers];
   float delta[kNumbers];
-  int query[kMaxBackwardStages];  // the first of a slot
+  int query[kMaxBackwardStages];  // the first query of a slot
   BackwardWork work;
   Barrier keys_full;
   Barrier queries_full[kMaxBackwardStages];
@@ -66,8 +66,9 @@ class BackwardShared {
   std::uint8_t* base_;
 };
 
-// By one warp. Queries are there when the thread that loads and the warp that brings their numbers
-// said so; a slot is empty, and scores and sums are there, once every consuming warp did.
+// By one warp. At queries_full the loading thread and the 32 lanes of the warp that brings lse and
+// delta arrive; at queries_empty, scores_full, scores_empty and sums_full every consumer warp; at
+// sums_empty one thread of the adder warp.
 HP_DEVICE void init_backward_barriers(BackwardSync& sync) {
   constexpr std::uint32_t kConsumingWarps = kBackwardConsumers * kWarpgroup / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;

@@ -10,8 +10,8 @@ struct RowPlace {
   int row;
 };
 
-// The thread's two rows of an accumulator, the first of them at `at`, times `factor`: over what is
-// there or, where it `adds` or `to` is to be added to, onto it. A quad writes 32 bytes at once.
+// Stores the thread's two rows of an accumulator, the first at `at`, times `factor`. With `adds` or
+// `to.carry` it adds to what is there, else it overwrites. A quad writes 32 bytes at once.
 template <int N>
 HP_DEVICE void store_sums(const BackwardSums& to, const RowPlace& at, int rows, bool adds,
                           float factor, const float (&sums)[N]) {

@@ -2,12 +2,12 @@
 
 #include "exec/cuda/kernels/attention/device/kv_walk.h"
 
-// Which rows the blocks of attention's gradients make, in which order, and who adds to the gradient
-// of the same queries before them. Pure; the same on host and device.
+// The work of each thread block of attention backward, its order, and the order in which blocks add
+// to the same dq. Pure; the same on host and device.
 //
-// A block makes dk and dv of a tile of keys, or a part of them, and meets, step by step, all tiles
-// of queries that see it, of each all query heads. To dq of a tile of queries every tile of keys
-// that it sees adds, always in the same order: the same bits whoever runs when.
+// A block computes dk and dv of a key tile, or a part of them. Step by step it meets all query
+// tiles that see the key tile, each with all query heads. Every key tile that a query tile sees
+// adds to its dq, always in the same order, so the bits do not depend on scheduling.
 namespace harpe::device {
 
 inline constexpr int kKeyTile = 128;
@@ -27,12 +27,12 @@ struct BackwardGrid {
   int heads_per_kv_head;  // query heads
   int key_tiles;
   int query_tiles;
-  // Of a tile of keys: parts that have some of the query heads each, and of these parts that have
-  // some of the tiles of queries.
+  // Several blocks may share a key tile: each of head_parts takes some query heads, and each of
+  // tile_parts within these some query tiles.
   int head_parts;
   int tile_parts;
-  int slices_per_group;  // that are worked on at a time, so that their queries stay in the cache
-  bool first_sees_most;  // of tiles of keys
+  int slices_per_group;  // slices that run together, so that their queries stay in the L2 cache
+  bool first_sees_most;  // the first key tile meets at least as many query tiles as the last
   BackwardBand band;
 
   [[nodiscard]] HP_SHARED_CODE int parts() const { return head_parts * tile_parts; }
@@ -43,7 +43,7 @@ struct TileRange {
   int end;
 };
 
-// What a block makes. `place` is that of its tile in the order in which tiles of keys add to dq.
+// The work of a block. `place`: index of its key tile in the order in which these add to dq.
 struct BackwardItem {
   int place;
   int slice;
@@ -54,8 +54,8 @@ HP_SHARED_CODE int backward_items(const BackwardGrid& grid) {
   return grid.key_tiles * grid.slices * grid.parts();
 }
 
-// Tiles in turn, those that see most first; of each all slices of a group, of each slice all parts.
-// A block waits for blocks of lower tickets alone.
+// The work of a ticket: key tiles in order of place, those that meet most queries first; for each
+// place all slices of a group, for each slice all parts. A block waits only for lower tickets.
 HP_SHARED_CODE BackwardItem backward_item(const BackwardGrid& grid, int ticket) {
   const int of_slice = grid.key_tiles * grid.parts();
   const int group = ticket / (of_slice * grid.slices_per_group);
@@ -76,8 +76,8 @@ HP_SHARED_CODE int clamped(int value, int low, int high) {
   return value < low ? low : smaller(value, high);
 }
 
-// Tiles of queries that a tile of keys meets: those that see it, and, so that each is met by one at
-// least, the first tile those before as well and the last those behind.
+// The query tiles that a key tile meets: those that see it. So that every query tile is met, the
+// first key tile also meets all query tiles before these, and the last one all after these.
 HP_SHARED_CODE TileRange met_queries(const BackwardGrid& grid, int tile) {
   const int first_query = tile * kKeyTile - grid.band.high;
   const int last_query = tile * kKeyTile + kKeyTile - 1 - grid.band.low;
@@ -88,7 +88,7 @@ HP_SHARED_CODE TileRange met_queries(const BackwardGrid& grid, int tile) {
   return {begin, larger(begin, end)};
 }
 
-// Tiles of keys that meet a tile of queries.
+// The key tiles that meet a query tile.
 HP_SHARED_CODE TileRange meeting_keys(const BackwardGrid& grid, int query_tile) {
   const int last_query = smaller(query_tile * kQueryTile + kQueryTile, grid.queries) - 1;
   const int first_key = query_tile * kQueryTile + grid.band.low;
@@ -97,18 +97,18 @@ HP_SHARED_CODE TileRange meeting_keys(const BackwardGrid& grid, int query_tile) 
   return {begin, clamped((last_query + grid.band.high) >> 7, begin, last) + 1};
 }
 
-inline constexpr int kMostBackwardSteps = 1 << 24;  // of a tile of keys
+inline constexpr int kMostBackwardSteps = 1 << 24;  // the most steps of a key tile
 
 HP_SHARED_CODE TileRange part_of(const TileRange& all, int part, int parts) {
   const int count = all.end - all.begin;
   return {all.begin + count * part / parts, all.begin + count * (part + 1) / parts};
 }
 
-// The steps of a block: tiles of queries, of each all its heads. All blocks begin with the queries
-// that all see, so that they come to the same ones at about the same time.
+// The steps of a block: query tiles, each with all of the block's heads. All blocks begin with the
+// queries that see every key tile, so that they reach the same queries at about the same time.
 struct BackwardSteps {
   TileRange queries;
-  int first_head;  // of those that share the keys
+  int first_head;  // among the heads that share the keys
   int heads;
 
   [[nodiscard]] HP_SHARED_CODE int count() const { return (queries.end - queries.begin) * heads; }
@@ -122,14 +122,14 @@ HP_SHARED_CODE BackwardSteps backward_steps(const BackwardGrid& grid, int place,
           heads};
 }
 
-// What a block makes and meets; the same for all its roles.
+// A block's work and its steps; all its roles read it.
 struct BackwardWork {
   BackwardItem item;
   BackwardSteps all;
-  int count;  // of steps
+  int count;  // number of steps
   int batch;
   int kv_head;
-  int key;  // the first
+  int key;  // the first key
 };
 
 HP_SHARED_CODE BackwardWork backward_work(const BackwardGrid& grid, int ticket) {
@@ -145,7 +145,7 @@ HP_SHARED_CODE BackwardWork backward_work(const BackwardGrid& grid, int ticket) 
 }
 
 struct BackwardStep {
-  int head;  // of those that share the keys
+  int head;  // among the heads that share the keys
   int query_tile;
 };
 
@@ -154,14 +154,14 @@ HP_SHARED_CODE BackwardStep step_at(const BackwardSteps& all, int step) {
   return {all.first_head + step - at * all.heads, all.queries.end - 1 - at};
 }
 
-// Places of the tiles of keys that meet a tile of queries, which add to it in this order.
+// The places of the key tiles that meet a query tile; they add to its dq in this order.
 HP_SHARED_CODE TileRange meeting_places(const BackwardGrid& grid, int query_tile) {
   const TileRange keys = meeting_keys(grid, query_tile);
   if (grid.first_sees_most) return keys;
   return {grid.key_tiles - keys.end, grid.key_tiles - keys.begin};
 }
 
-// Whether some of these keys are not seen by some of these queries, or do not exist.
+// Whether a query of the tile does not see one of the keys, or a key or query does not exist.
 HP_SHARED_CODE bool is_cut(const BackwardGrid& grid, int key, int keys, int query) {
   const int last_key = key + keys - 1;
   const int last_query = query + kQueryTile - 1;

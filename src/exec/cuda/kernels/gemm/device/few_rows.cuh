@@ -6,15 +6,15 @@
 #include "exec/cuda/device/wgmma.cuh"
 #include "exec/cuda/kernels/gemm/device/few_rows_store.cuh"
 
-// C = A B for so few rows of A (up to 256 of all panels) that reading B decides: a tile has all
-// rows, columns of B are the rows of the tensor cores' products, and blocks stream through equal
-// shares of B (few_rows_order.h). Of a block's first warpgroup warp 0 loads B, as far ahead as
-// stages are free, and the others load the rows of A once they have arrived. Each of the other
-// warpgroups multiplies 64 columns. Beyond 128 rows two blocks, a pair, have the rows between them:
-// each loads half of B for both.
+// C = A B for few rows of A, up to 256 of all panels, where reading B takes the time. A tile has
+// all rows. Columns of B are the M dimension of wgmma, rows of A its N dimension. Thread blocks
+// stream through equal shares of B (few_rows_order.h). In the producer warpgroup, warp 0 loads B as
+// far ahead as stages are free, and warps 1 to 3 load rows of A once they have arrived. Each
+// consumer warpgroup computes 64 columns. Beyond 128 rows two thread blocks, a pair, divide the
+// rows; each loads half of B for both by multicast.
 namespace harpe::device {
 
-// K blocks of a part, a slot's stages at a time.
+// This thread block's K blocks of a part, one slot at a time.
 template <GemmConfig kConfig>
 class SlotWalk {
  public:
@@ -27,9 +27,9 @@ class SlotWalk {
   [[nodiscard]] HP_DEVICE int count() const {
     return last_ - first_ < kStages ? last_ - first_ : kStages;
   }
-  // Where a stage's block begins along K.
+  // The column of A at which a stage's K block begins.
   [[nodiscard]] HP_DEVICE int k(int stage) const { return (first_ + stage) * GemmConfig::kTileK; }
-  // Calls visit(stage) for all that have a block.
+  // Calls visit(stage) for each stage of the slot that has a K block.
   template <class Visit>
   HP_DEVICE void for_each(Visit visit) const {
 #pragma unroll
@@ -44,13 +44,13 @@ class SlotWalk {
   int last_;
 };
 
-// Keeps the loads that fill the ring for the first time so many clocks apart; 0: at once.
+// Spaces the loads that first fill the ring `apart` clocks apart; 0: no spacing.
 class FirstLoads {
  public:
   HP_DEVICE FirstLoads(std::int32_t apart, int count) : apart_(apart), left_(count) {
     if (apart_ != 0) due_ = clocks();
   }
-  // Behind a load.
+  // After each load: waits until the next one may be issued.
   HP_DEVICE void await_next() {
     if (apart_ == 0 || --left_ <= 0) return;
     due_ += apart_;
@@ -63,7 +63,7 @@ class FirstLoads {
   std::uint32_t due_ = 0;
 };
 
-// Warp 0, one thread.
+// Warp 0, one thread: loads B. It waits for free slots only, never for a flag.
 template <GemmConfig kConfig>
 HP_DEVICE void load_weights(const GemmArgs& args, const FewRowsShared<kConfig>& shared,
                             StreamWalk walk) {
@@ -95,14 +95,15 @@ HP_DEVICE void load_weights(const GemmArgs& args, const FewRowsShared<kConfig>& 
     }
   }
   if constexpr (kConfig.cluster > 1) {
-    // The block is there until the other one neither says that it is done with a slot nor loads.
+    // Stays until all slots are released: until then the pair's other block loads into them and
+    // arrives at their barriers.
     for (int slot = 0; slot < kConfig.slots(); ++slot, ring.advance()) {
       wait_barrier(&control.emptied[ring.slot], ring.parity ^ 1);
     }
   }
 }
 
-// Where a lane's panel comes from: the piece that has a place along K.
+// The source of one lane's panel: the K chunk that has the current position along K.
 template <GemmConfig kConfig>
 class RowsSource {
  public:
@@ -116,8 +117,8 @@ class RowsSource {
   }
   [[nodiscard]] HP_DEVICE int rows() const { return rows_; }
   [[nodiscard]] HP_DEVICE bool has(int k) const { return rows_ == 0 || k < end_; }
-  // By the warp: one of its threads calls load(map, where the piece begins along K, row of the
-  // block's, row of the panel) for the sources of its first `count` lanes.
+  // By a whole warp: for each source of the first `count` lanes one thread calls load(map, the K
+  // chunk's first column, row in the stage, row of the panel).
   template <class Load>
   HP_DEVICE void for_each(int count, Load load) const {
     constexpr std::uint32_t kWarp = 0xffffffff;
@@ -135,12 +136,12 @@ class RowsSource {
     }
   }
 
-  // Back to the first piece.
+  // Back to the first K chunk.
   HP_DEVICE void restart() {
     piece_ = first_ - 1;
     end_ = 0;
   }
-  // To the piece that has `k`, behind the one before. `is_used` as Waiter::wait has it.
+  // On to the K chunk that has `k`; waits for its flag. `is_used`: see Waiter::wait.
   template <class Used>
   HP_DEVICE void advance(int k, Waiter& waiter, const Used& is_used) {
     const GemmPiece* from = nullptr;
@@ -154,7 +155,7 @@ class RowsSource {
   }
 
  private:
-  // The panel's rows that are the block's.
+  // Restricts the source to the panel's rows that this block of the pair has.
   HP_DEVICE void take_own() {
     const OwnRows own = own_rows<kConfig>(args_);
     const int begin = max(row_, own.begin);
@@ -168,17 +169,17 @@ class RowsSource {
 
   const GemmArgs& args_;
   const TensorMap* map_ = nullptr;
-  int first_;  // piece
+  int first_;  // the panel's first K chunk
   int rows_ = 0;
   int row_ = 0;
-  int skipped_ = 0;  // rows of the panel that the pair's first block has
+  int skipped_ = 0;  // rows of the panel before those of this block
   int piece_ = 0;
   int begin_ = 0;
   int end_ = 0;
 };
 
-// A lane for each of the warp's panels knows where it comes from, and waits for it. One thread
-// loads them all: lanes that load by themselves take turns too, and longer.
+// Warps 1 to 3: load rows of A. Each panel of the warp has a lane that tracks its source and waits
+// for its flags. One thread issues the loads of all panels, which is faster than one lane each.
 template <GemmConfig kConfig>
 HP_DEVICE void load_rows(const GemmArgs& args, const FewRowsShared<kConfig>& shared,
                          StreamWalk walk, int warp) {
@@ -221,7 +222,7 @@ HP_DEVICE void load_rows(const GemmArgs& args, const FewRowsShared<kConfig>& sha
   }
 }
 
-// One stage of one consumer's columns: four steps of 16 along K.
+// One stage for one consumer's 64 columns: four steps of 16 along K.
 template <GemmConfig kConfig>
 HP_DEVICE void multiply_columns(float (&sums)[kConfig.tile_m / 2], std::uint64_t weights,
                                 std::uint64_t rows) {
@@ -237,7 +238,8 @@ HP_DEVICE void multiply_columns(float (&sums)[kConfig.tile_m / 2], std::uint64_t
   }
 }
 
-// A warp that multiplies no longer reads the slot, into which both blocks of a pair load.
+// A consumer warp has read the slot: arrives at its `emptied` barrier, with pairs in both blocks,
+// because both load into it.
 template <GemmConfig kConfig>
 HP_DEVICE void release(const FewRowsShared<kConfig>& shared, int slot) {
   Barrier* const emptied = &shared.control().emptied[slot];
@@ -249,7 +251,8 @@ HP_DEVICE void release(const FewRowsShared<kConfig>& shared, int slot) {
   }
 }
 
-// The ring's next slot, of whose stages `Count` are filled; the one before is given back, if any.
+// Multiplies the ring's next slot, which has `Count` filled stages. Then releases slot `before`, if
+// not negative, whose wgmmas are complete by then.
 template <GemmConfig kConfig, int Count>
 HP_DEVICE void multiply_slot(float (&sums)[kConfig.tile_m / 2],
                              const FewRowsShared<kConfig>& shared, int consumer,
@@ -282,7 +285,7 @@ HP_DEVICE void multiply_stream(const GemmArgs& args, const FewRowsShared<kConfig
   Exchange<kConfig> exchange(shared, consumer, all.shares());
   for (StreamWalk walk = all; walk.valid(); walk.next()) {
     float sums[kConfig.tile_m / 2] = {};
-    int before = -1;  // slot
+    int before = -1;  // the slot to be released next; -1: none
     SlotWalk<kConfig> slot(walk);
     for (; slot.is_full(); slot.next()) {
       multiply_slot<kConfig, kConfig.slot_stages()>(sums, shared, consumer, ring, before);
@@ -290,12 +293,12 @@ HP_DEVICE void multiply_stream(const GemmArgs& args, const FewRowsShared<kConfig
     if (slot.valid()) multiply_slot<kConfig, 1>(sums, shared, consumer, ring, before);
     wait_products<0>();
     pin(sums);
-    // Nothing is awaited any more but addends.
+    // This thread block awaits no more signals.
     if (args.waits > 0 && args.has_addends == 0 && walk.is_last()) let_next_kernel_begin();
     if (before >= 0) release(shared, before);
     finish_columns<kConfig>(args, shared, walk, consumer, sums, exchange);
   }
-  exchange.await_taken();  // others say here that they took what was sent to them
+  exchange.await_taken();  // the other blocks' arrivals must find this block's barrier alive
   if (args.has_addends != 0) store_with_addends<kConfig>(args, shared, all, consumer);
   if (args.bounds.epoch != nullptr) {
     sync_threads(1 + consumer, 128);
@@ -304,7 +307,7 @@ HP_DEVICE void multiply_stream(const GemmArgs& args, const FewRowsShared<kConfig
   if (threadIdx.x % 128 == 0) note_end(args.wait);
 }
 
-// Warp 0, a lane for each slot: nothing is loaded before.
+// By warp 0, which issues the first load: initialises the barriers, those of a slot in each lane.
 template <GemmConfig kConfig>
 HP_DEVICE void init_barriers(const GemmArgs& args, const FewRowsShared<kConfig>& shared,
                              int shares) {
@@ -328,7 +331,7 @@ HP_DEVICE void init_barriers(const GemmArgs& args, const FewRowsShared<kConfig>&
   fence_barrier_init();
 }
 
-// Warp 3, a lane for each panel.
+// Warp 3, one lane per panel: writes what the epilogue needs of the panels into shared memory.
 template <GemmConfig kConfig>
 HP_DEVICE void note_panels(const GemmArgs& args, const FewRowsShared<kConfig>& shared) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -363,8 +366,8 @@ HP_DEVICE void note_panels(const GemmArgs& args, const FewRowsShared<kConfig>& s
   if (lane == args.row_panels - 1) shared.control().rows_end = end;
 }
 
-// The first warp of a block that copies, of which one thread does; stages are its ring. What is
-// read is on its way before the rank may store.
+// The first warp of a copying thread block; one thread copies, and the stages are its ring. It
+// issues the first loads before the rank may store.
 template <GemmConfig kConfig>
 HP_DEVICE void copy_beside_rows(const GemmArgs& args, const FewRowsShared<kConfig>& shared) {
   static_assert(GemmConfig::kBarrierBytes + kCopySlots * kCopyGranule <= kConfig.shared_bytes());
@@ -394,8 +397,8 @@ HP_DEVICE void copy_beside_rows(const GemmArgs& args, const FewRowsShared<kConfi
   note_end(args.wait);
 }
 
-// Warp 3: lets the others store once it is known where to, and, where the kernel bounds the
-// execution, once this one may write where others read in the one before.
+// Warp 3: lets the consumers store once the panels' destinations are in shared memory and, where
+// the kernel bounds executions, once it may overwrite what other ranks read in the previous one.
 template <GemmConfig kConfig>
 HP_DEVICE void let_store(const GemmArgs& args, const FewRowsShared<kConfig>& shared) {
   auto& control = shared.control();
@@ -408,8 +411,8 @@ HP_DEVICE void let_store(const GemmArgs& args, const FewRowsShared<kConfig>& sha
   if (elected()) arrive(&control.begun);
 }
 
-// A warp of the first warpgroup. B is what no kernel of the execution writes, or waits as all does
-// for the kernel before.
+// A warp of the producer warpgroup. If no kernel of the execution writes B, loads of B do not wait
+// for the preceding kernel of the stream (PDL); all other accesses do.
 template <GemmConfig kConfig>
 HP_DEVICE void bring_operands(const GemmArgs& args, const FewRowsShared<kConfig>& shared,
                               const StreamWalk& walk, int warp) {
@@ -423,9 +426,9 @@ HP_DEVICE void bring_operands(const GemmArgs& args, const FewRowsShared<kConfig>
   load_rows<kConfig>(args, shared, walk, warp);
 }
 
-// The whole kernel. The first args.copy_blocks blocks copy, the others are streams, a cluster each:
-// blocks, or pairs of blocks, that share it.
-// `memory` is the dynamic shared memory: GemmConfig::shared_bytes of it, aligned to 1,024.
+// The whole kernel. The first args.copy_blocks thread blocks copy. Each cluster of the others is a
+// stream, which its thread blocks, or pairs of them, share.
+// `memory` is the dynamic shared memory: GemmConfig::shared_bytes bytes, aligned to 1,024.
 template <GemmConfig kConfig>
 HP_DEVICE void gemm_of_few_rows(const GemmArgs& args, char* memory) {
   static_assert(legal(kConfig));
@@ -443,7 +446,7 @@ HP_DEVICE void gemm_of_few_rows(const GemmArgs& args, char* memory) {
     init_barriers<kConfig>(args, shared, args.stream_blocks.number);
   }
   __syncwarp();
-  // Other blocks arrive at this block's barriers only once they are made.
+  // Orders barrier initialisation before arrivals of the cluster's other thread blocks.
   arrive_in_cluster();
   if (warp == 0) {
     arrive_threads(kConfig.consumers() + 1, kConfig.threads());  // loading B needs no other warp

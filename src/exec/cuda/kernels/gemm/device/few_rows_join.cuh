@@ -7,47 +7,47 @@
 #include "exec/cuda/kernels/gemm/device/few_rows_order.h"
 #include "exec/cuda/kernels/gemm/device/gemm_store.cuh"
 
-// How sums of few rows that were cut along K are joined, as the threads that multiplied hold them.
-// Blocks that share a stream write their sums into each other's shared memory, and each adds up
-// some rows of all of them. A stream that has a part of a tile leaves it in memory for the tile's
-// owner, and no flag beside it: each value is its own. Memory for parts holds kAbsent wherever
-// nothing is, which no sum is; the owner waits until all values are others, and puts kAbsent back
-// for the next launch. Who adds begins with what it has itself, and takes the others' in the order
-// of K. Values are exchanged at the scope of the GPU, each for itself, and nothing else hangs on
-// their order. The owner alone turns sums into rows of C.
+// How few-row sums that were cut along K are added up, in the accumulator layout.
+// Within a stream, thread blocks write their sums into each other's shared memory; each block adds
+// up some strips of rows. Between streams, a stream leaves its part of a tile in global memory for
+// the tile's owner, without a flag: memory for parts holds kAbsent wherever no value is, and no sum
+// has that value. The owner polls until every value has arrived, and stores kAbsent back for the
+// next launch. Parts are stored and loaded relaxed at GPU scope; each value stands for itself, so
+// no other data depends on their order. Sums start with the adding block's own, then add the others
+// in the order of K. Only the owner converts sums into rows of C.
 namespace harpe::device {
 
-// What is needed of panels to store them, in shared memory from the start: arguments that are read
-// for the first time behind a long stream come from memory.
+// What the epilogue needs of a panel, in shared memory. The first read of a kernel argument after a
+// long stream would miss the cache.
 struct alignas(16) RowsPanel {
   void* c;
   std::int64_t c_stride;
   std::int32_t first_addend;
-  std::int16_t begin;  // row of the tile
+  std::int16_t begin;  // first row in this block's part of the tile; may be negative with pairs
   std::int16_t rows;
   std::int16_t addends;
   std::int8_t rows_of;  // as GemmPanel's
   std::int8_t is_in_data;
 };
 
-// Shared memory of a block: barriers, stages of A and B, each aligned to 1,024 bytes, then what
-// other blocks of the stream send a consumer, in whose place it stages C afterwards.
+// Shared memory of a thread block: barriers, stages of A and B, each aligned to 1,024 bytes, then
+// for each consumer the inbox for the stream's other blocks, in which it also stages C later.
 template <GemmConfig kConfig>
 struct FewRowsShared {
   struct Control {
-    Barrier filled[kConfig.slots()];   // by who loads B and by warps that load A
-    Barrier emptied[kConfig.slots()];  // by all warps that multiply
-    // Of each consumer: by itself and what others send it, and by its warps in all blocks of the
-    // stream once they need nothing any more of what was sent to them.
+    Barrier filled[kConfig.slots()];   // arrivals: the warp that loads B and those that load A
+    Barrier emptied[kConfig.slots()];  // arrivals: all consumer warps, of both blocks of a pair
+    // For each consumer. sent: all bytes for its inbox have arrived. taken: the same consumer in
+    // each block of the stream has finished with its inbox.
     Barrier sent[kConfig.consumers()];
     Barrier taken[kConfig.consumers()];
-    Barrier begun;  // by the warp that says whether and where to store
+    Barrier begun;  // warp 3: `panels` is written, and the consumers may store
     std::uint32_t poisoned;
-    std::uint32_t awaited;  // panels that somebody waits for, a bit each
-    std::uint32_t counted;  // those of them that do not say by themselves that they are there
-    std::int32_t rows_end;  // of all panels
+    std::uint32_t awaited;  // panels with a counter or a signal, one bit each
+    std::uint32_t counted;  // those of them that are not in data
+    std::int32_t rows_end;  // end of the rows of all panels in this block's part of the tile
     RowsPanel panels[kMostRowPanels];
-    std::uint8_t panel_of[kConfig.tile_m / GemmConfig::kRowAlign];  // of rows of the tile
+    std::uint8_t panel_of[kConfig.tile_m / GemmConfig::kRowAlign];  // the panel of each strip
   };
   static_assert(sizeof(Control) <= GemmConfig::kBarrierBytes);
 
@@ -69,23 +69,23 @@ struct FewRowsShared {
   }
 };
 
-// Rows of the tile that a panel takes.
+// Rows of the tile that a panel occupies.
 HP_DEVICE int rows_in_tile(const GemmPanel& panel) { return box_rows(panel.rows); }
 
-// Which block of its pair this is, 0 of those that are none.
+// The index of this thread block in its pair; 0 without pairs.
 template <GemmConfig kConfig>
 HP_DEVICE int block_of_pair() {
   if constexpr (kConfig.cluster == 1) return 0;
   return static_cast<int>(block_in_cluster()) % kConfig.cluster;
 }
 
-// The cluster's block that is the first of the pair.
+// The rank in the cluster of the pair's first block.
 template <GemmConfig kConfig>
 HP_DEVICE std::uint32_t first_of_pair() {
   return block_in_cluster() / kConfig.cluster * kConfig.cluster;
 }
 
-// Rows of the tile that the block has: a pair's blocks have them between them.
+// The rows of the tile that this thread block has; the blocks of a pair divide them.
 struct OwnRows {
   int begin;
   int end;
@@ -98,7 +98,7 @@ HP_DEVICE OwnRows own_rows(const GemmArgs& args) {
   return {.begin = begin, .end = begin + args.rows_each};
 }
 
-// A box of B, to both blocks of a pair.
+// Loads a box of B, with pairs into both blocks.
 template <GemmConfig kConfig>
 HP_DEVICE void load_for_pair(void* to, const TensorMap* map, Barrier* filled, int x, int y) {
   if constexpr (kConfig.cluster == 1) {
@@ -110,15 +110,15 @@ HP_DEVICE void load_for_pair(void* to, const TensorMap* map, Barrier* filled, in
   }
 }
 
-// The cluster's block that joins with this one as the stream's block `share`.
+// The rank in the cluster of the block that has share `share` of the same rows as this block.
 template <GemmConfig kConfig>
 HP_DEVICE std::uint32_t block_that_joins(int share) {
   return static_cast<std::uint32_t>(share * kConfig.cluster + block_of_pair<kConfig>());
 }
 
-// A consumer's exchange with the same consumer of the stream's other blocks, of pairs those that
-// have the same rows. Its barriers guard shared memory of the cluster alone: arrivals and waits
-// have the default scope, as all that stages of a cluster do (mbarrier.cuh).
+// A consumer's exchange with the same consumer in the stream's other thread blocks; with pairs, in
+// those that have the same rows. Its barriers guard only shared memory of the cluster, so arrivals
+// and waits use the default scope, as those of a cluster's stages do (mbarrier.cuh).
 template <GemmConfig kConfig>
 class Exchange {
  public:
@@ -132,15 +132,15 @@ class Exchange {
   [[nodiscard]] HP_DEVICE int shares() const { return shares_; }
   [[nodiscard]] HP_DEVICE char* inbox() const { return inbox_; }
 
-  // What was sent before is taken, by all blocks.
+  // Waits until all blocks have read what was sent before.
   HP_DEVICE void await_taken() {
     if (shares_ > 1) wait_barrier(taken_, phase_ ^ 1);
   }
-  // So many bytes will be sent here.
+  // Announces `bytes` bytes that the other blocks will send here.
   HP_DEVICE void expect(int bytes) {
     if (threadIdx.x % 128 == 0) arrive_expecting(sent_, static_cast<std::uint32_t>(bytes));
   }
-  // Where another block's inbox and its barrier lie.
+  // Cluster addresses of another block's inbox and of its `sent` barrier.
   [[nodiscard]] HP_DEVICE std::uint32_t inbox_of(int block) const {
     return shared_address_in(inbox_, in_cluster(block));
   }
@@ -148,7 +148,7 @@ class Exchange {
     return shared_address_in(sent_, in_cluster(block));
   }
   HP_DEVICE void await_sent() { wait_barrier(sent_, phase_); }
-  // Behind all use of the inbox.
+  // By all warps of the consumer, after the last use of the inbox: arrives at all blocks' `taken`.
   HP_DEVICE void take() {
     if (shares_ == 1) return;
     __syncwarp();
@@ -156,7 +156,7 @@ class Exchange {
     if (lane < shares_) arrive_at(taken_, in_cluster(lane));
     phase_ ^= 1;
   }
-  // The consumer's threads of this block.
+  // A barrier of the consumer's threads of this block.
   HP_DEVICE void sync() { sync_threads(threads_, 128); }
 
  private:
@@ -170,9 +170,9 @@ class Exchange {
   std::uint32_t phase_ = 0;
 };
 
-// Which *strips* of a tile a block joins. A strip is eight rows, of which each thread that
-// multiplies holds a quad: columns t / 4 and t / 4 + 8 of its warp's sixteen of rows 2 (t % 4) and
-// the next, a column after the other. Blocks of a stream join equally many, the last ones fewer.
+// The *strips* of a tile that a thread block adds up. A strip is eight rows. Each consumer thread
+// holds a quad of it: of its warp's sixteen columns, t / 4 and t / 4 + 8, each in rows 2 (t % 4)
+// and the next. Strips are divided equally over the stream's blocks; the last may have fewer.
 template <GemmConfig kConfig>
 struct Strips {
   static constexpr int kAll = kConfig.tile_m / GemmConfig::kRowAlign;
@@ -185,7 +185,7 @@ struct Strips {
         end(begin + each < all ? begin + each : all) {}
   [[nodiscard]] HP_DEVICE bool has(int strip) const { return begin <= strip && strip < end; }
   [[nodiscard]] HP_DEVICE int count() const { return begin < end ? end - begin : 0; }
-  // Whether any of those that are staged together from `first` on are the block's.
+  // Whether the block has any of the kStaged strips from `first` on.
   [[nodiscard]] HP_DEVICE bool has_staged(int first) const {
     return begin < end && begin < first + kStaged && end > first;
   }
@@ -211,8 +211,8 @@ HP_DEVICE void add_quad(float* sums, int strip, const float4& quad) {
   sums[strip * 4 + 3] += quad.w;
 }
 
-// Sends all blocks of the stream what they join. An inbox has a place for each other block, in
-// their order, with a quad of every strip.
+// Sends each block of the stream the sums of its strips. An inbox has a place for each other block,
+// in their order, which holds a quad per thread for each strip of the receiver.
 template <GemmConfig kConfig>
 HP_DEVICE void send_strips(const Strips<kConfig>& strips, int share,
                            const Accumulators<kConfig>& sums, Exchange<kConfig>& exchange) {
@@ -238,7 +238,7 @@ HP_DEVICE void send_strips(const Strips<kConfig>& strips, int share,
   }
 }
 
-// Adds what the stream's other blocks have of the block's strips.
+// Adds the sums that the stream's other blocks have sent for this block's strips.
 template <GemmConfig kConfig>
 HP_DEVICE void add_shares(const Strips<kConfig>& strips, Accumulators<kConfig>& sums,
                           Exchange<kConfig>& exchange) {
@@ -254,13 +254,13 @@ HP_DEVICE void add_shares(const Strips<kConfig>& strips, Accumulators<kConfig>& 
   }
 }
 
-// Quads of sums from one stream's part to the next one's.
+// Distance in quads between the parts of two consecutive streams.
 template <GemmConfig kConfig>
 HP_DEVICE constexpr int part_quads() {
   return kConfig.cluster * kConfig.consumers() * kConfig.tile_m * 16;
 }
 
-// Where a thread's quads of a consumer's part lie, strip by strip.
+// The first of this thread's quads in a consumer's part; those of further strips are 128 apart.
 template <GemmConfig kConfig>
 HP_DEVICE uint4* part_of(const GemmArgs& args, int stream, int consumer) {
   const int of_block = block_of_pair<kConfig>() * kConfig.consumers() + consumer;
@@ -279,7 +279,7 @@ HP_DEVICE void leave_part(const Strips<kConfig>& strips, uint4* to,
   }
 }
 
-// kParts consecutive parts, once all are there, added in the order of the parts.
+// Polls kParts consecutive parts until all values have arrived, then adds them in their order.
 template <GemmConfig kConfig, int kParts>
 HP_DEVICE void take_parts(const Strips<kConfig>& strips, uint4* first,
                           Accumulators<kConfig>& sums) {
@@ -310,8 +310,7 @@ HP_DEVICE void take_parts(const Strips<kConfig>& strips, uint4* first,
   }
 }
 
-// The same of all parts from `part` to the one before `end`, kParts at a look while there are so
-// many, then half of it.
+// The same for all parts in [part, end): kParts per poll while as many remain, then half as many.
 template <GemmConfig kConfig, int kParts>
 HP_DEVICE void take_all(const Strips<kConfig>& strips, uint4* part, const uint4* end,
                         Accumulators<kConfig>& sums) {
@@ -321,9 +320,9 @@ HP_DEVICE void take_all(const Strips<kConfig>& strips, uint4* part, const uint4*
   if constexpr (kParts > 1) take_all<kConfig, kParts / 2>(strips, part, end, sums);
 }
 
-// The parts of lower streams. They end by themselves: blocks are dispatched in the order of their
-// index, which CUB's scans rely on too, so that lower ones run; these wait for lower ones alone,
-// and leave something even where a wait expired.
+// Adds the parts of lower streams. This poll always ends. Thread blocks are dispatched in the order
+// of their index, which CUB's scans rely on too, so all lower streams run or have run; they wait
+// only for lower ones in turn, and store their parts even after a wait of theirs expired.
 template <GemmConfig kConfig>
 HP_DEVICE void add_parts(const GemmArgs& args, const Strips<kConfig>& strips,
                          const StreamWalk& walk, int consumer, Accumulators<kConfig>& sums) {
@@ -333,7 +332,7 @@ HP_DEVICE void add_parts(const GemmArgs& args, const Strips<kConfig>& strips,
       part_of<kConfig>(args, walk.stream(), consumer), sums);
 }
 
-// The block's strips from kFirst on into shared memory, a row of C after the other.
+// Writes the block's strips from kFirst on into shared memory as rows of C.
 template <GemmConfig kConfig, int kFirst>
 HP_DEVICE void stage_rows(const Strips<kConfig>& strips, char* staged,
                           const Accumulators<kConfig>& sums) {
@@ -353,23 +352,23 @@ HP_DEVICE void stage_rows(const Strips<kConfig>& strips, char* staged,
   }
 }
 
-// What a thread of a warp stores of a strip at a time: eight columns of one of four rows, or of two
-// rows that are four apart.
+// What one thread stores of a strip at a time: eight columns of one row, or of two rows that are
+// four apart. A warp covers four rows, or all eight.
 template <GemmConfig kConfig>
 struct Eights {
   static constexpr int kCount = kConfig.tile_m < 32 ? 1 : 2;
-  static constexpr int kTimes = 2 / kCount;  // of a strip
+  static constexpr int kTimes = 2 / kCount;  // stores per strip
 
   int time;
-  // Of the strip.
+  // Row of the strip.
   [[nodiscard]] HP_DEVICE int row(int index) const {
     return static_cast<int>(threadIdx.x) % 32 / 8 + (time + index) * 4;
   }
   [[nodiscard]] HP_DEVICE static int column() { return static_cast<int>(threadIdx.x) % 8 * 8; }
 };
 
-// Calls visit(strip, eights) for what the warp stores of the block's strips from `first` on, staged
-// together.
+// Calls visit(strip, eights) for this warp's share of the block's strips that are staged from
+// `first` on.
 template <GemmConfig kConfig, class Visit>
 HP_DEVICE void for_each_strip(const Strips<kConfig>& strips, int first, Visit visit) {
   constexpr int kWarps = 4;

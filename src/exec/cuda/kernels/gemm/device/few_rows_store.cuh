@@ -3,10 +3,11 @@
 #include "exec/cuda/device/in_data.cuh"
 #include "exec/cuda/kernels/gemm/device/few_rows_join.cuh"
 
-// Where joined sums of few rows go: to the panels that have the rows, with their addends.
+// The epilogue for few rows: adds addends to joined sums and stores them to all panels of the rows.
 namespace harpe::device {
 
-// Eight columns of a row; n and rows of C are multiples of 16 bytes.
+// Stores eight columns of a row, of which those before n exist. n and strides of C are multiples of
+// 16 bytes.
 template <GemmConfig kConfig>
 HP_DEVICE void store_eight(const GemmArgs& args, const RowsPanel& panel, int row, int column,
                            const float4& low, const float4& high) {
@@ -29,11 +30,11 @@ HP_DEVICE void store_eight(const GemmArgs& args, const RowsPanel& panel, int row
   }
 }
 
-// Calls visit(panel's index, panel, row in it) for all panels that have the strip's first row.
+// Calls visit(index, panel, row) for each panel that has the strip; `row` is its first row there.
 template <GemmConfig kConfig, class Visit>
 HP_DEVICE void for_each_panel(const GemmArgs& args, const FewRowsShared<kConfig>& shared, int strip,
                               Visit visit) {
-  const int of = shared.control().panel_of[strip];  // the one that brought it
+  const int of = shared.control().panel_of[strip];  // the panel with its own rows of A
   const RowsPanel panel = shared.panel(of);
   const int row = strip * GemmConfig::kRowAlign - panel.begin;
   visit(of, panel, row);
@@ -44,7 +45,8 @@ HP_DEVICE void for_each_panel(const GemmArgs& args, const FewRowsShared<kConfig>
   }
 }
 
-// Where sums wait for their addends: the thread that keeps them is the one that takes them.
+// Where sums wait in memory for their addends. The thread that stores them here loads them again,
+// so they need no fence.
 template <GemmConfig kConfig>
 HP_DEVICE float4* kept_at(const GemmArgs& args, int row, int column) {
   const std::int64_t columns = static_cast<std::int64_t>(args.tiles) * kConfig.tile_n;
@@ -52,7 +54,8 @@ HP_DEVICE float4* kept_at(const GemmArgs& args, int row, int column) {
   return reinterpret_cast<float4*>(args.kept + of_pair * columns + column);
 }
 
-// A strip that is staged, to the panels that have its rows and their sums.
+// Stores a staged strip to the panels of its rows. For a panel that adds addends to its own sums,
+// it keeps the sums in memory instead.
 template <GemmConfig kConfig>
 HP_DEVICE void store_strip(const GemmArgs& args, const FewRowsShared<kConfig>& shared, int strip,
                            const Eights<kConfig>& eights, int first_column, const char* staged) {
@@ -83,7 +86,8 @@ HP_DEVICE void store_strip(const GemmArgs& args, const FewRowsShared<kConfig>& s
   });
 }
 
-// Whether a wait of any block of the stream expired. Asked together: a word may be set meanwhile.
+// Whether a wait of any thread block of the stream failed. The consumer's threads vote, because a
+// word may be set between their reads.
 template <GemmConfig kConfig>
 HP_DEVICE bool is_any_poisoned(const FewRowsShared<kConfig>& shared, int shares, int consumer) {
   const std::uint32_t* const poisoned = &shared.control().poisoned;
@@ -95,7 +99,7 @@ HP_DEVICE bool is_any_poisoned(const FewRowsShared<kConfig>& shared, int shares,
   return any_of_threads(1 + consumer, 128, any);
 }
 
-// The owner's strips from kFirst on to C.
+// By the tile's owner: stages its strips from kFirst on and stores them to C.
 template <GemmConfig kConfig, int kFirst = 0>
 HP_DEVICE void store_strips(const GemmArgs& args, const FewRowsShared<kConfig>& shared,
                             const Strips<kConfig>& strips, const StreamWalk& walk, int consumer,
@@ -104,7 +108,7 @@ HP_DEVICE void store_strips(const GemmArgs& args, const FewRowsShared<kConfig>& 
   if constexpr (kFirst < Strips<kConfig>::kAll) {
     if (strips.has_staged(kFirst)) {
       char* const staged = exchange.inbox();
-      exchange.sync();  // all threads have read what others sent
+      exchange.sync();  // all threads have read the inbox, which is overwritten here
       stage_rows<kConfig, kFirst>(strips, staged, sums);
       exchange.sync();
       const int column = walk.tile() * kConfig.tile_n + consumer * 64;
@@ -121,8 +125,8 @@ HP_DEVICE void store_strips(const GemmArgs& args, const FewRowsShared<kConfig>& 
   }
 }
 
-// The consumer's columns of the tile, to C or to the tile's owner; whether they were not stored,
-// since a wait expired.
+// Joins the consumer's columns of the tile and stores them to C, or leaves them to the tile's
+// owner. True if it did not store them, because a wait failed.
 template <GemmConfig kConfig>
 HP_DEVICE bool join_strips(const GemmArgs& args, const FewRowsShared<kConfig>& shared,
                            const StreamWalk& walk, int consumer, Accumulators<kConfig>& sums,
@@ -144,9 +148,9 @@ HP_DEVICE bool join_strips(const GemmArgs& args, const FewRowsShared<kConfig>& s
   return skip;
 }
 
-// By a consumer, once its columns of a tile are stored: its first warp counts them for the panels
-// that have addends, or for the others, a lane for each. Nothing of a poisoned kernel's was stored.
-// Elements that say that they are there need not be counted.
+// By a consumer, once its columns of a tile are stored: after a barrier of its threads its first
+// warp counts them, one lane per panel, for the panels with addends or for the others. If they were
+// skipped, it poisons the ranks that wait. Panels in data are not counted.
 template <GemmConfig kConfig>
 HP_DEVICE void publish_columns(const GemmArgs& args, const FewRowsShared<kConfig>& shared,
                                int consumer, bool skipped, bool with_addends) {
@@ -165,7 +169,7 @@ HP_DEVICE void publish_columns(const GemmArgs& args, const FewRowsShared<kConfig
   }
 }
 
-// Two of 16 bits and their sum with `low` and `high`.
+// Adds a pair of 16-bit values to `low` and `high`.
 template <Element kFrom>
 HP_DEVICE void add_pair(std::uint32_t pair, float& low, float& high) {
   if constexpr (kFrom == Element::BF16) {
@@ -182,7 +186,8 @@ HP_DEVICE uint4* eight_at(const GemmPiece& from, int row, int column) {
                                   column);
 }
 
-// Eight columns of an addend, which another GPU may have stored: not through the first-level cache.
+// Loads eight columns of an addend. Another GPU may have stored them, so the load is relaxed at
+// system scope and bypasses L1.
 HP_DEVICE uint4 load_eight(const GemmPiece& from, int row, int column) {
   return look_in_data(eight_at(from, row, column));
 }
@@ -195,11 +200,11 @@ HP_DEVICE void add_eight(const uint4& eight, float4& low, float4& high) {
   add_pair<kFrom>(eight.w, high.z, high.w);
 }
 
-// Eight columns of a row that has addends, on their way: what was kept of it, and its first
-// addends.
+// Eight columns of a row with addends, whose loads are in flight: the kept sums and the first
+// kAhead addends.
 struct DueEight {
   static constexpr int kAhead = 2;
-  int panel = -1;  // none
+  int panel = -1;  // -1: nothing to store
   int row = 0;     // of the panel
   int column = 0;
   float4 low;
@@ -210,7 +215,7 @@ struct DueEight {
 template <GemmConfig kConfig>
 HP_DEVICE void begin_eight(const GemmArgs& args, const RowsPanel& panel, int row_of_tile,
                            DueEight& due) {
-  due.low = make_float4(-0.0F, -0.0F, -0.0F, -0.0F);  // that all values leave as they are
+  due.low = make_float4(-0.0F, -0.0F, -0.0F, -0.0F);  // the neutral element of addition
   due.high = due.low;
   if (panel.rows_of < 0) {
     const float4* const kept = kept_at<kConfig>(args, row_of_tile, due.column);
@@ -225,8 +230,8 @@ HP_DEVICE void begin_eight(const GemmArgs& args, const RowsPanel& panel, int row
   }
 }
 
-// Adds one once it is there, and takes it away where it said so itself; false where it did not
-// come.
+// Adds one addend. In data it polls the elements until they have arrived and resets them to
+// kAbsent. False if the wait failed.
 template <Element kFrom>
 HP_DEVICE bool add_addend(const GemmArgs& args, const GemmPiece& from, DueEight& due,
                           uint4& eight) {
@@ -239,7 +244,7 @@ HP_DEVICE bool add_addend(const GemmArgs& args, const GemmPiece& from, DueEight&
   return true;
 }
 
-// All addends, in their order; false where one did not come.
+// Adds all addends in their order; false if the wait for one failed.
 template <Element kFrom>
 HP_DEVICE bool add_all(const GemmArgs& args, const RowsPanel& panel, DueEight& due) {
 #pragma unroll
@@ -266,9 +271,10 @@ HP_DEVICE bool add_all(const GemmArgs& args, const RowsPanel& panel, DueEight& d
   return true;
 }
 
-// A strip of the consumer's columns of a tile, to the panel that has addends: what was kept, or
-// nothing, with the addends in their order. All that a thread has of a strip is on its way before
-// it waits for any. What this kernel stored among it this thread stored.
+// For a strip of the consumer's columns of a tile: adds the addends in order to the kept sums, or
+// for a panel without its own sums to nothing, and stores the total. A thread issues the loads of a
+// DueEight for its whole share of a strip before it waits for any. Addends that this kernel has
+// stored were stored by the same thread, so they need no fence.
 template <GemmConfig kConfig>
 HP_DEVICE void add_addends(const GemmArgs& args, const FewRowsShared<kConfig>& shared, int strip,
                            const Eights<kConfig>& eights, int column) {
@@ -297,8 +303,8 @@ HP_DEVICE void add_addends(const GemmArgs& args, const FewRowsShared<kConfig>& s
   }
 }
 
-// A consumer's second warp, while the first may still publish: a lane for each of a panel's
-// addends.
+// By a consumer's second warp, while the first may still publish: waits for the flags of addends,
+// one lane for each addend of a panel.
 template <GemmConfig kConfig>
 HP_DEVICE void await_addends(const GemmArgs& args, const FewRowsShared<kConfig>& shared) {
   const auto lane = static_cast<int>(threadIdx.x % 32);
@@ -319,8 +325,8 @@ HP_DEVICE void await_addends(const GemmArgs& args, const FewRowsShared<kConfig>&
   if (waiter.poisoned()) mark_poisoned(shared.control().poisoned);
 }
 
-// Once the stream has stored all that has no addends, so that ranks which add up what they send
-// each other wait for nothing that waits for them.
+// Stores the panels with addends, after the stream has stored all panels without. Ranks that add up
+// what they send each other therefore never wait for each other in a cycle.
 template <GemmConfig kConfig>
 HP_DEVICE void store_with_addends(const GemmArgs& args, const FewRowsShared<kConfig>& shared,
                                   StreamWalk walk, int consumer) {
@@ -342,8 +348,8 @@ HP_DEVICE void store_with_addends(const GemmArgs& args, const FewRowsShared<kCon
   let_next_kernel_begin();
 }
 
-// The consumer's columns of the tile, to all panels or to its owner. Nothing of a poisoned kernel's
-// is stored.
+// Joins, stores and publishes the consumer's columns of the tile, or leaves them to its owner.
+// Nothing is stored once a wait has failed.
 template <GemmConfig kConfig>
 HP_DEVICE void finish_columns(const GemmArgs& args, const FewRowsShared<kConfig>& shared,
                               const StreamWalk& walk, int consumer, Accumulators<kConfig>& sums,

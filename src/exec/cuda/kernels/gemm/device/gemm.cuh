@@ -9,20 +9,20 @@
 #include "exec/cuda/kernels/gemm/device/gemm_walk.cuh"
 
 // Persistent, warp-specialised C = A B for sm_90a (gemm_args.h says what it can wait for and where
-// it can write). Of a block's three warpgroups the first moves data: warp 0 loads stages of A and B
-// once what they hold has arrived, which warp 3 watches for, warps 1 and 2 hand boxes of C to the
-// copy engine; the other two multiply. Blocks of a cluster work on tiles one above the other and
-// load B together.
+// it can store). The first of three warpgroups is the producer: warp 3 acquires the flags of
+// arriving operands, warp 0 loads stages of A and B by TMA once they have arrived, and warps 1 and
+// 2 store boxes of C by TMA, one for each consumer. The other two warpgroups are the consumers. The
+// thread blocks of a cluster compute tiles one above the other and load B by multicast.
 namespace harpe::device {
 
-// `first_row`: where B begins in the array behind the map.
+// `first_row`: the row of the tensor map at which B begins.
 template <GemmConfig kConfig, GemmLayout kLayout = kConfig.layout>
 HP_DEVICE void load_b(const TensorMap* map, const GemmShared<kConfig>& shared, int stage, int n,
                       int k, int first_row = 0) {
   constexpr bool kRows = kLayout == GemmLayout::KMajor;  // of 64 values along K
   constexpr GemmConfig kLoaded = kRows ? kConfig : kConfig.for_addends();
   constexpr bool kSharesRows = kLoaded.shares_b_rows();
-  // Columns that this block loads.
+  // Columns that this thread block loads.
   constexpr int kShare = kConfig.tile_n / (kSharesRows ? 1 : kConfig.cluster);
   constexpr int kBoxes = kRows ? 1 : kShare / 64;
   Barrier* filled = &shared.control().filled[stage];
@@ -43,7 +43,7 @@ HP_DEVICE void load_b(const TensorMap* map, const GemmShared<kConfig>& shared, i
   }
 }
 
-// `k`: of the piece that the map is of; `row`: of its panel.
+// `k`: column within the K chunk that the map describes; `row`: row within its panel.
 template <GemmConfig kConfig>
 HP_DEVICE void load_a(const TensorMap* map, const GemmShared<kConfig>& shared, int stage, int k,
                       int row) {
@@ -59,8 +59,9 @@ HP_DEVICE void load_a(const TensorMap* map, const GemmShared<kConfig>& shared, i
   }
 }
 
-// Warp 3, one thread: acquires the flags in the order of their use, ahead of the warp that loads,
-// which finds in shared memory how many are there: a look at memory costs a stage and more.
+// Warp 3, one thread: acquires the flags in the order of their use, ahead of the loading warp, and
+// releases their number through shared memory at block scope. Polling a flag in memory takes
+// longer than a stage, so the loading warp reads the number instead.
 template <GemmConfig kConfig>
 HP_DEVICE void watch_arrivals(const GemmArgs& args, const GemmShared<kConfig>& shared,
                               GemmWalk<kConfig> walk) {
@@ -77,7 +78,7 @@ HP_DEVICE void watch_arrivals(const GemmArgs& args, const GemmShared<kConfig>& s
   }
 }
 
-// One stage of an addend: 64 rows of it, for the rows of C that they are added to.
+// One stage of an addend: its 64 rows from `k` on as B, with the identity's columns as A.
 template <GemmConfig kConfig>
 HP_DEVICE void load_addend(const GemmArgs& args, const GemmShared<kConfig>& shared,
                            const GemmWalk<kConfig>& walk, const TensorMap* map, int stage, int k) {
@@ -88,19 +89,19 @@ HP_DEVICE void load_addend(const GemmArgs& args, const GemmShared<kConfig>& shar
   load_tile(shared.a(stage), &args.identity, &shared.control().filled[stage], k, first_row);
 }
 
-// Whether warp 0 begins with B before the kernel in front has ended, which does not write it.
+// Whether warp 0 loads B before the preceding kernel of the stream has ended (PDL).
 template <GemmConfig kConfig>
 HP_DEVICE bool reads_b_ahead(const GemmArgs& args) {
   return !kConfig.groups && args.b_is_fixed != 0 && args.waits == 0;
 }
 
-// Whether the walk's tile has less of the panel's rows than a box.
+// Whether the walk's tile is the panel's last and has fewer rows than a tile.
 template <GemmConfig kConfig>
 HP_DEVICE bool has_rest(const GemmWalk<kConfig>& walk, const GemmPiece& from) {
   return from.is_addend == 0 && walk.row() + kConfig.tile_m > walk.panel().rows;
 }
 
-// Bytes of a stage of the walk's tile.
+// Bytes that TMA brings into a stage of the walk's tile.
 template <GemmConfig kConfig>
 HP_DEVICE std::uint32_t bytes_of_stage(const GemmWalk<kConfig>& walk, const GemmPiece& from) {
   const int a_bytes = has_rest(walk, from) ? from.rest_bytes : from.a_bytes;
@@ -111,7 +112,7 @@ HP_DEVICE const TensorMap* b_of(const GemmArgs& args, const GemmPiece& piece) {
   return piece.has_b != 0 ? &piece.b : &args.b;
 }
 
-// B of as many blocks as there are stages; how many these are.
+// Loads B of the first K blocks, at most one for each stage; returns their number.
 template <GemmConfig kConfig>
 HP_DEVICE int load_b_ahead(const GemmArgs& args, const GemmShared<kConfig>& shared,
                            const GemmWalk<kConfig>& walk) {
@@ -131,9 +132,9 @@ HP_DEVICE int load_b_ahead(const GemmArgs& args, const GemmShared<kConfig>& shar
   return ahead;
 }
 
-// Warp 0, one thread: fills stage after stage. Rows of A that a panel lacks are what lay there
-// before: what becomes of them is not stored. B that no kernel writes does not wait for A's flag,
-// so that a stage of it is under way meanwhile; other B comes with A.
+// Warp 0, one thread: fills stage after stage. Rows of A beyond the end of a panel keep old data of
+// the stage; their results are not stored. B that no kernel writes is loaded before A's flag is
+// acquired; other B is loaded after it.
 template <GemmConfig kConfig>
 HP_DEVICE void load_stages(const GemmArgs& args, const GemmShared<kConfig>& shared,
                            GemmWalk<kConfig> walk) {
@@ -188,11 +189,11 @@ HP_DEVICE void load_stages(const GemmArgs& args, const GemmShared<kConfig>& shar
       }
     });
   }
-  if (args.waits > 0) let_next_kernel_begin();  // all has arrived that the block waits for
+  if (args.waits > 0) let_next_kernel_begin();  // this block awaits no more signals
 }
 
-// The same of groups, which wait for nothing. Chunks that a last tile lacks are its first once
-// more: what becomes of them is not stored.
+// The same for groups, which wait for no flag. Where a group's last tile has fewer chunks, its
+// first chunk is loaded in their place; their results are not stored.
 template <GemmConfig kConfig>
 HP_DEVICE void load_group_stages(const GemmArgs& args, const GemmShared<kConfig>& shared,
                                  GemmWalk<kConfig> walk) {
@@ -223,7 +224,7 @@ HP_DEVICE void load_group_stages(const GemmArgs& args, const GemmShared<kConfig>
   }
 }
 
-// One thread, before the others are let go: whether the first flag is up already.
+// One thread, before the block's start barrier: acquires the first flag if it is up already.
 template <GemmConfig kConfig>
 HP_DEVICE void look_early(const GemmArgs& args, const GemmShared<kConfig>& shared,
                           const GemmWalk<kConfig>& walk) {
@@ -236,7 +237,7 @@ HP_DEVICE void look_early(const GemmArgs& args, const GemmShared<kConfig>& share
   shared.control().early = here ? 1 : 0;
 }
 
-// 64 rows of A, and kColumns of B.
+// One wgmma: 64 rows of A by kColumns columns of B.
 template <int kColumns, GemmConfig kConfig, GemmLayout kLayout>
 HP_DEVICE void multiply(float (&sums)[kColumns / 2], std::uint64_t rows, std::uint64_t columns,
                         bool accumulate) {
@@ -248,7 +249,7 @@ HP_DEVICE void multiply(float (&sums)[kColumns / 2], std::uint64_t rows, std::ui
   }
 }
 
-// One stage of one consumer's block: four steps of 16 along K.
+// One stage for one consumer's rows: four steps of 16 along K.
 template <GemmConfig kConfig, GemmLayout kLayout>
 HP_DEVICE void multiply_stage(float (&sums)[kConfig.slices()][kConfig.tile_n / 2],
                               const GemmShared<kConfig>& shared, int stage, int consumer,
@@ -258,7 +259,7 @@ HP_DEVICE void multiply_stage(float (&sums)[kConfig.slices()][kConfig.tile_n / 2
   constexpr int kFirst = kConfig.product_columns();
   constexpr int kRest = kConfig.tile_n - kFirst;
   const int first_row = kConfig.ping_pong ? 0 : consumer * kConfig.block_m();
-  char* const first_a = shared.a(stage) + first_row * kRowBytes;  // also where boxes are 64 rows
+  char* const first_a = shared.a(stage) + first_row * kRowBytes;  // holds for m_major boxes too
   const std::uint64_t a = kConfig.m_major ? n_major(first_a, 64 * kRowBytes) : k_major(first_a);
   const std::uint64_t b =
       kNMajor ? n_major(shared.b(stage), 64 * kRowBytes) : k_major(shared.b(stage));
@@ -281,7 +282,8 @@ HP_DEVICE void multiply_stage(float (&sums)[kConfig.slices()][kConfig.tile_n / 2
   commit_products();
 }
 
-// A consumer's warp has read the stage, in every block that fills it.
+// A consumer warp has read the stage: arrives at its `emptied` barrier in every thread block of the
+// cluster, since each of them loads a part of B into this block's stage.
 template <GemmConfig kConfig>
 HP_DEVICE void release_stage(const GemmShared<kConfig>& shared, int stage) {
   const int lane = threadIdx.x % 32;
@@ -292,7 +294,7 @@ HP_DEVICE void release_stage(const GemmShared<kConfig>& shared, int stage) {
   }
 }
 
-// Consumer warpgroup `consumer`: multiplies its blocks and hands them on.
+// Consumer warpgroup `consumer`: computes its blocks of C and passes them to the epilogue.
 template <GemmConfig kConfig>
 HP_DEVICE void multiply_tiles(const GemmArgs& args, const GemmShared<kConfig>& shared,
                               int consumer) {
@@ -306,20 +308,20 @@ HP_DEVICE void multiply_tiles(const GemmArgs& args, const GemmShared<kConfig>& s
       continue;
     }
     float sums[kConfig.slices()][kConfig.tile_n / 2];
-    // Behind them addends, which lie otherwise than B.
+    // K blocks from `products` on are addends; unlike KMajor B they have rows along N.
     constexpr bool kTurns = kConfig.takes_addends() && kConfig.layout == GemmLayout::KMajor;
     const int products = walk.panel().products - walk.first_block();
     int before = 0;
     if constexpr (kConfig.ping_pong) sync_threads(kTurn + consumer, 256);
     for (int block = 0; block < walk.blocks(); ++block, ring.advance()) {
       wait_barrier(&shared.control().filled[ring.slot], ring.parity);
-      // A barrier's parity says nothing about phases further ahead than one: the other consumer may
-      // look at its first stage only now.
+      // A parity wait cannot tell phases that are two apart. So the other consumer waits for its
+      // first stage only once this one's last stage is filled.
       if (kConfig.ping_pong && block + 1 == walk.blocks()) {
         arrive_threads(kTurn + (consumer ^ 1), 256);
       }
-      // Said to be the same in all lanes, so that what describes the operands stays in uniform
-      // registers and products follow each other without moves between them.
+      // The shuffle makes the slot warp-uniform for the compiler. Descriptors then stay in uniform
+      // registers, and no moves separate consecutive wgmmas.
       const int stage = __shfl_sync(0xffffffff, ring.slot, 0);
       if (kTurns && block >= products) {
         multiply_stage<kConfig, GemmLayout::NMajor>(sums, shared, stage, consumer, block != 0);
@@ -340,7 +342,7 @@ HP_DEVICE void multiply_tiles(const GemmArgs& args, const GemmShared<kConfig>& s
   }
 }
 
-// The thread that goes on to load: the barriers of stages.
+// By the loading thread: initialises the barriers of stages.
 template <GemmConfig kConfig>
 HP_DEVICE void init_stages(const GemmShared<kConfig>& shared) {
   auto& control = shared.control();
@@ -354,7 +356,7 @@ HP_DEVICE void init_stages(const GemmShared<kConfig>& shared) {
   fence_barrier_init();
 }
 
-// One warp: the barriers of boxes, one a lane.
+// By one warp: initialises the barriers of boxes, one in each lane.
 template <GemmConfig kConfig>
 HP_DEVICE void init_boxes(const GemmShared<kConfig>& shared) {
   auto& control = shared.control();
@@ -370,7 +372,7 @@ HP_DEVICE void init_boxes(const GemmShared<kConfig>& shared) {
   fence_barrier_init();
 }
 
-// Of groups, by the whole block: how many rows each panel has, into shared memory.
+// Groups, by the whole thread block: reads each panel's rows in use into shared memory.
 template <GemmConfig kConfig>
 HP_DEVICE void count_rows(const GemmArgs& args, const GemmShared<kConfig>& shared) {
   for (int i = static_cast<int>(threadIdx.x); i < args.panel_count; i += GemmConfig::kThreads) {
@@ -382,7 +384,7 @@ HP_DEVICE void count_rows(const GemmArgs& args, const GemmShared<kConfig>& share
   __syncthreads();
 }
 
-// A block that copies, one thread: all its shared memory is the ring.
+// One thread of a copying block: the shared memory of stages and boxes is the ring of granules.
 template <GemmConfig kConfig>
 HP_DEVICE void copy_granules(const GemmArgs& args, const GemmShared<kConfig>& shared) {
   static_assert(kCopySlots <= kConfig.stages + GemmConfig::kConsumers * kConfig.boxes);
@@ -396,12 +398,13 @@ HP_DEVICE void copy_granules(const GemmArgs& args, const GemmShared<kConfig>& sh
       .finish(waiter);
 }
 
-// A warp of which threads store or copy.
+// By a whole warp whose threads store or copy, before they do. Where the kernel bounds the
+// execution, waits until the rank may store.
 HP_DEVICE void begin_stores(const GemmArgs& args, bool raises) {
   if (args.bounds.epoch != nullptr) begin_bounds(args.wait, args.bounds, raises);
 }
 
-// A thread behind its last store or copy, all of which are complete.
+// By a thread after its stores or copies are complete, not only read.
 HP_DEVICE void end_stores(const GemmArgs& args) {
   if (args.bounds.epoch != nullptr) {
     fence_proxy_async();
@@ -410,7 +413,7 @@ HP_DEVICE void end_stores(const GemmArgs& args) {
   note_end(args.wait);
 }
 
-// The warpgroup that moves data, a thread of each of its warps.
+// One thread of each warp of the producer warpgroup.
 template <GemmConfig kConfig>
 HP_DEVICE void move_data(const GemmArgs& args, const GemmShared<kConfig>& shared,
                          const GemmWalk<kConfig>& walk, bool copies, int warp) {
@@ -436,23 +439,23 @@ HP_DEVICE void move_data(const GemmArgs& args, const GemmShared<kConfig>& shared
   }
 }
 
-// The whole kernel. The first args.copy_blocks blocks copy, the others work on tiles. `memory` is
-// the dynamic shared memory: GemmConfig::shared_bytes of it, aligned to 1,024.
+// The whole kernel. The first args.copy_blocks thread blocks copy, the others compute tiles.
+// `memory` is the dynamic shared memory: GemmConfig::shared_bytes bytes, aligned to 1,024.
 template <GemmConfig kConfig>
 HP_DEVICE void gemm(const GemmArgs& args, char* memory) {
   static_assert(legal(kConfig));
-  constexpr int kBegun = 5;  // named barrier: 1 to 4 belong to who multiplies
+  constexpr int kBegun = 5;  // named barrier; consumers use 1 to 4
   const GemmShared<kConfig> shared{memory};
   const bool copies = kConfig.copies && static_cast<int>(blockIdx.x) < args.copy_blocks;
   const int warp = __shfl_sync(0xffffffff, static_cast<int>(threadIdx.x) / 32, 0);
-  // The warp that loads has nothing else to do, so that the first load begins soon.
+  // The setup is spread over warps, so that the loading warp reaches its first load early.
   if (warp == 0 && !copies && elected()) init_stages<kConfig>(shared);
   if (warp == 1 && elected()) {
     prefetch_map(&args.b);
     prefetch_map(&piece_of(args, 0).map);
   }
   if (warp == 3 && !copies) init_boxes<kConfig>(shared);
-  // Other blocks arrive at this block's barriers only once they are made.
+  // Orders barrier initialisation before arrivals of the cluster's other thread blocks.
   __syncwarp();
   if constexpr (kConfig.cluster > 1) arrive_in_cluster();
   const bool reads_ahead = reads_b_ahead<kConfig>(args);
@@ -463,7 +466,7 @@ HP_DEVICE void gemm(const GemmArgs& args, char* memory) {
   if (warp == 2 && elected()) {
     if (in_bulk(kConfig.store)) prefetch_map(&panel_of(args, 0).c);
   }
-  // Where nothing is awaited, the warp that loads needs nothing that the others make.
+  // If the kernel awaits no flag, the loading warp uses nothing that the other warps set up.
   if (warp == 0 && args.waits == 0) {
     arrive_threads(kBegun, kConfig.threads());
   } else {
@@ -472,7 +475,7 @@ HP_DEVICE void gemm(const GemmArgs& args, char* memory) {
   if constexpr (kConfig.cluster > 1) await_cluster();
   if (reads_ahead && (warp != 0 || copies)) await_kernel_before();
   if (warp == 2 && elected()) note_begin(args.wait, copies);
-  // In this order the compiler lays what loads in front, where it is fetched soonest.
+  // In this order the compiler places the load code first, where it is fetched soonest.
   if (warp >= 4) {
     grow_registers<kConfig.consumer_registers()>();
     if (!copies) {
@@ -489,7 +492,7 @@ HP_DEVICE void gemm(const GemmArgs& args, char* memory) {
     if (elected()) move_data<kConfig>(args, shared, walk, copies, warp);
     __syncwarp();
   }
-  // No block leaves while another may still write to its shared memory.
+  // No thread block exits while another may still write to its shared memory.
   if constexpr (kConfig.cluster > 1) sync_cluster();
 }
 

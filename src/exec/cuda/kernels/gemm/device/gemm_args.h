@@ -5,72 +5,71 @@
 #include "exec/cuda/device/used_rows.h"
 #include "exec/cuda/signals/device/signal_args.h"
 
-// C[M, N] = A[M, K] B[K, N], f32 accumulate. The rows of C are cut into panels, visited in the
-// order given; the columns of a panel's A into pieces, used in the order given. So one kernel
+// C[M, N] = A[M, K] B[K, N] with f32 accumulation. The rows of C are cut into row panels, and the
+// columns of a panel's A into K chunks (GemmPiece). Both are used in the order given, so one kernel
 // serves
-// - a plain product: one panel of one piece without a flag;
-// - rows that arrive: a panel per chunk, its piece has the chunk's address and flag;
-// - columns of A that arrive: a panel of several pieces;
-// - rows that leave: a panel per destination, its C at the peer's address, its counter there, or a
-//   signal once all of it is there;
-// - sums that arrive: blocks of C's shape are further pieces, whose A is the identity;
-// - sums that all ranks need (few rows): panels of the same rows, one for each rank, and one that
-//   adds up what all have stored here;
-// - totals that all ranks need: a panel that is stored at each of them;
+// - a plain GEMM: one panel with one K chunk and no flag;
+// - rows of A that arrive: a panel for each arrival, whose K chunk has its address and flag;
+// - columns of A that arrive: a panel of several K chunks;
+// - rows of C that leave: a panel for each destination, with C at the peer's address and either a
+//   counter there or a signal that is raised once the whole panel is stored;
+// - addends, sums that arrive: further K chunks of C's shape, multiplied by the identity;
+// - sums that all ranks need (few rows): panels of the same rows, one for each rank, and one panel
+//   that adds up what all ranks have stored here;
+// - totals that all ranks need: a panel that is stored at each rank;
 // - a bias and a gelu: maps of what is stored (GemmConfig::maps);
-// - groups, as of experts: panels in a row share a B, and how many of their rows are used is known
-//   as the kernel runs (GemmConfig::groups). Tiles take the used rows of a group's panels one after
-//   the other, in chunks.
+// - grouped GEMMs, such as experts: consecutive panels share a B, and the kernel reads how many of
+//   their rows are in use (GemmConfig::groups). A tile takes used rows of the group's panels one
+//   after the other, in chunks.
 namespace harpe::device {
 
-// Columns [k_begin, k_begin + k_count) of a panel's A, at an address of their own.
-// Or, as an addend, X of C's shape: rows of it are B, along N however B lies, where A is the
-// identity.
+// Columns [k_begin, k_begin + k_count) of a panel's A, at an address of their own; or an addend X
+// of C's shape. Rows of X are loaded as B, always along N, and multiplied by the identity as A.
 struct GemmPiece {
-  TensorMap map;   // A: k_count x rows, box 64 x GemmConfig::tile_m or the panel's rows as a
-                   // multiple of 8, the fewer: rows that are not there take as long as others and
-                   // more. M-major: rows x k_count, box 64 x 64. X: n x rows, boxes as of B
-  TensorMap rest;  // A where a tile has less of the panel's rows: box 64 x what the last tile has.
-                   // Of pairs of blocks: box 64 x what the second one has
-  TensorMap b;     // where `has_b`: B of these columns, which is apart from the others'
+  TensorMap map;   // A: k_count x rows, box 64 x GemmConfig::tile_m, or, if fewer, the panel's rows
+                   // rounded up to 8, since TMA takes longer for rows out of bounds than for
+                   // others. M-major: rows x k_count, box 64 x 64. X: n x rows, boxes as of B
+  TensorMap rest;  // A for the panel's last tile: box 64 x the rows of that tile.
+                   // With pairs of thread blocks: box 64 x the rows of the second block
+  TensorMap b;     // if `has_b`: the chunk's own B
   FlagWait ready;
   std::int32_t has_b;
-  std::int32_t k_begin;  // a multiple of 64, in B; 0 where that is the piece's own
-  std::int32_t k_count;  // a multiple of 64 but for the last of B; of an addend a cluster's rows
+  std::int32_t k_begin;  // in GemmArgs::b, a multiple of 64; 0 if `has_b`
+  std::int32_t k_count;  // a multiple of 64 except at the end of K; addend: rows of a cluster tile
   std::int32_t is_addend;
-  std::int32_t a_bytes;     // of a stage: a box of A, or of an addend's identity
-  std::int32_t rest_bytes;  // the same of `rest`
-  void* address;            // of few rows' addends, which have no map
-  std::int64_t stride;      // elements from row to row
-  std::int32_t is_in_data;  // of these: `ready` is no word, but each element once it is there
+  std::int32_t a_bytes;     // bytes of A in a stage: a box of A or of the identity
+  std::int32_t rest_bytes;  // the same with `rest`
+  void* address;            // few rows: of an addend, which has no map
+  std::int64_t stride;      // few rows: elements from row to row of the addend
+  std::int32_t is_in_data;  // few rows: the kernel polls the addend's elements, not `ready.flag`
 };
 
 struct GemmPanel {
-  TensorMap c;  // n x rows, box GemmConfig::store_columns() x 64
+  TensorMap c;  // n x rows, box GemmConfig::store_columns() x 64, or x chunk_rows() with groups
   void* c_address;
   std::int64_t c_stride;   // elements from row to row
-  std::uint32_t* done;     // grows by one per stored block of a consumer; null: nobody waits
-  std::uint32_t arrivals;  // not 0: when it has grown so far, it is 0 again and `raise` is raised
+  std::uint32_t* done;     // grows by one per block of C that a consumer stored; null: not counted
+  std::uint32_t arrivals;  // not 0: at this count `done` is reset to 0 and `raise` is raised
   RaiseTarget raise;
-  std::int32_t is_in_data;  // of few rows: nothing is raised; elements say that they are there
+  std::int32_t is_in_data;  // few rows: no signal is raised; readers poll the elements
   std::int32_t rows;
-  std::int32_t first_tile;  // cluster tiles of the panels before
+  std::int32_t first_tile;  // cluster tiles of all preceding panels
   Divisor last_band;        // rows of cluster tiles in the last band (GemmArgs::group)
   std::int32_t first_piece;
-  std::int32_t k_blocks;  // of 64, of all pieces and addends
-  std::int32_t products;  // of these, before addends
-  std::int32_t addends;   // behind its pieces, of few rows: where it may not be stored before
+  std::int32_t k_blocks;  // blocks of 64 columns, of all K chunks and addends
+  std::int32_t products;  // blocks of K chunks alone; those of addends follow
+  std::int32_t addends;   // few rows: number of addends; the panel is stored after they arrived
   std::int32_t first_addend;
-  // The panel whose rows it has, where it brings none, else -1. Of few rows it stores the same
-  // sums, or a total; else what that one stores.
+  // The panel whose rows this one shares, -1: it has its own. Few rows: it stores that panel's
+  // sums, or the total of its addends. Tile kernels: it stores what that panel stores.
   std::int32_t rows_of;
-  std::int32_t b_first;  // of groups: the row of the array behind GemmArgs::b where B begins
-  UsedRows used;         // of groups
+  std::int32_t b_first;  // groups: the row of GemmArgs::b at which the group's B begins
+  UsedRows used;         // groups
 };
 
 struct GemmArgs {
   TensorMap b;
-  TensorMap identity;  // of addends: a cluster's rows, box 64 x GemmConfig::tile_m
+  TensorMap identity;  // for addends: as large as a cluster's rows, box 64 x GemmConfig::tile_m
   static constexpr int kFew = 8;
   GemmPanel few_panels[kFew];
   GemmPiece few_pieces[kFew];
@@ -78,30 +77,31 @@ struct GemmArgs {
   const GemmPiece* pieces;  // null: few_pieces
   WaitContext wait;
   std::int32_t panel_count;
-  std::int32_t row_panels;  // the first, which bring rows of A
+  std::int32_t row_panels;  // panels with their own rows of A; they come first
   std::int32_t has_addends;
-  std::int32_t waits;         // pieces that have a flag; 0: nothing is watched for
-  std::int32_t addend_flags;  // of them addends that are not in data, of few rows
+  // K chunks and addends that have a flag; few rows: and the waits of `bounds`. 0: awaits nothing.
+  std::int32_t waits;
+  std::int32_t addend_flags;  // few rows: those that are addends and not in data
   std::int32_t n;
   std::int32_t n_tiles;     // ceil(n / tile_n)
-  std::int32_t tiles;       // cluster tiles of all panels
+  std::int32_t tiles;       // cluster tiles of all panels; few rows: n_tiles
   std::int32_t full_tiles;  // the rest are cut along K into `parts` and summed in order
-  Divisor parts;            // of few rows: streams
-  Divisor tile_blocks;      // of few rows: K blocks of a tile
-  Divisor stream_blocks;    // of few rows: blocks, or pairs of blocks, of a stream
-  std::int32_t rows_each;   // of pairs of blocks: rows of the tile that the first one has
-  std::int32_t b_is_fixed;  // 1 where no kernel of the execution writes B; else it comes with A
-  Bounds bounds;            // of whole executions
-  Divisor group;            // tile rows that are walked together, a band, for the L2 cache
+  Divisor parts;            // few rows: streams
+  Divisor tile_blocks;      // few rows: K blocks of a tile
+  Divisor stream_blocks;    // few rows: thread blocks, or pairs of them, of a stream
+  std::int32_t rows_each;   // few rows, pairs: rows of the tile that the first block has
+  std::int32_t b_is_fixed;  // 1: no kernel of the execution writes B; 0: B arrives with A
+  Bounds bounds;            // Entry and Exit work of the kernel, where it bounds executions
+  Divisor group;            // tile rows of a band, which are walked together for the L2 cache
   Divisor band;             // tiles of a band
-  float* partials;         // of cut tiles: [tile][part][block of a consumer]; of few rows: [stream]
-  float* kept;             // of few rows, sums that have addends: [row of the tile][column]
-  std::uint32_t* tickets;  // of cut tiles, zero before and after: [tile][block of the cluster]
-  const void* map_rows[2];  // as GemmConfig::maps: the row of an AddRow, of n elements
+  float* partials;          // cut tiles: [tile][part][consumer's block of C]; few rows: [stream]
+  float* kept;              // few rows: sums that await addends, [row of the tile][column]
+  std::uint32_t* tickets;   // cut tiles: [tile][consumer's block of C], zero before and after
+  const void* map_rows[2];  // the row of each AddRow in GemmConfig::maps, n elements
   const CopyJob* copies;
   std::int32_t copy_count;
-  std::int32_t copy_blocks;  // the first blocks of the grid copy; a multiple of the cluster
-  std::int32_t b_apart;      // of few rows: clocks between the loads that fill the ring with B
+  std::int32_t copy_blocks;  // the first thread blocks of the grid copy; a multiple of the cluster
+  std::int32_t b_apart;      // few rows: clocks between the loads that first fill the ring with B
 };
 
 }  // namespace harpe::device

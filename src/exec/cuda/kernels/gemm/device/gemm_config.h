@@ -5,13 +5,12 @@
 
 namespace harpe::device {
 
-// What happens to finished values of C.
+// How finished values of C are stored.
 enum class GemmStore : std::uint8_t {
-  Bulk,    // the copy engine writes boxes; n and strides of C are multiples of 16 bytes, since it
-           // writes no less
-  Add,     // the same adds boxes to f32 values
-  Direct,  // threads write elements of any shape
-  DirectAdd,  // threads add elements
+  Bulk,       // TMA stores boxes; the address, rows and stride of C are multiples of 16 bytes
+  Add,        // TMA adds boxes to f32 values
+  Direct,     // threads store elements; no requirement on C
+  DirectAdd,  // threads add elements atomically
 };
 
 HP_SHARED_CODE bool in_bulk(GemmStore store) {
@@ -22,34 +21,34 @@ HP_SHARED_CODE bool adds(GemmStore store) {
   return store == GemmStore::Add || store == GemmStore::DirectAdd;
 }
 
-// What sums go through before they are rounded and stored.
+// A function that is applied to the sums before they are rounded and stored.
 enum class GemmMap : std::uint8_t {
   None,
-  AddRow,  // of each column's value in one row, of the type of A
+  AddRow,  // adds one row of n values, in the type of A, to every row of C
   Gelu,
 };
 
-// One variant of the kernels. Two consumer warpgroups multiply: both halves of one tile's rows, or,
-// with `ping_pong`, every second tile each, so that one stores while the other multiplies.
+// One kernel variant. Two consumer warpgroups each compute half of a tile's rows, or, with
+// `ping_pong`, alternate tiles, so that one stores while the other multiplies.
 // With `few_rows` (few_rows.cuh) one cluster has all rows of C, and a consumer 64 of its columns.
 struct GemmConfig {
   int tile_m = 128;
   int tile_n = 256;
   int stages = 4;
-  int cluster = 2;  // blocks along M that load B together
-  int boxes = 2;    // of C that a consumer may have staged
+  int cluster = 2;  // thread blocks along M that load B by multicast
+  int boxes = 2;    // staged boxes of C per consumer
   bool ping_pong = false;
   GemmLayout layout = GemmLayout::NMajor;
   Element in = Element::BF16;
   Element out = Element::BF16;
   GemmStore store = GemmStore::Bulk;
   bool cuts = false;    // tiles may be cut along K
-  bool copies = false;  // blocks may be given to copying
-  bool groups = false;  // panels have B's of their own, and rows that are not used
+  bool copies = false;  // some thread blocks may make fused copies
+  bool groups = false;  // grouped GEMM: each group has its own B and a number of rows in use
   bool few_rows = false;
   bool m_major = false;  // A is stored as its transpose: rows of memory lie along M
   static constexpr int kMostMaps = 2;
-  GemmMap maps[kMostMaps] = {};  // in this order; behind the last there is None; none of few rows
+  GemmMap maps[kMostMaps] = {};  // applied in this order, None after the last; none with few_rows
 
   static constexpr int kTileK = 64;
   static constexpr int kConsumers = 2;
@@ -58,16 +57,17 @@ struct GemmConfig {
   HP_SHARED_CODE int consumers() const { return few_rows ? tile_n / 64 : kConsumers; }
   HP_SHARED_CODE int threads() const { return 128 * (1 + consumers()); }
 
-  // Rows of a consumer's block, and products of 64 rows it is made of.
+  // Rows that a consumer computes, and its slices: one wgmma covers 64 rows.
   HP_SHARED_CODE int block_m() const { return ping_pong ? tile_m : tile_m / kConsumers; }
   HP_SHARED_CODE int slices() const { return block_m() / 64; }
-  // Columns of the first product of a slice, whole boxes of B; a second one has the others.
+  // Columns of the first wgmma of a slice, a multiple of 64; a second wgmma covers the rest.
   HP_SHARED_CODE int product_columns() const { return tile_n <= 256 ? tile_n : 192; }
-  // Whether blocks of a cluster share out the rows of B's boxes, as these cannot be dealt out.
+  // Whether each block of a cluster loads some rows of every box of B. It does where the number of
+  // boxes is not a multiple of the cluster; otherwise it loads whole boxes.
   HP_SHARED_CODE bool shares_b_rows() const {
     return cluster > 1 && layout == GemmLayout::NMajor && tile_n % (cluster * 64) != 0;
   }
-  // The same with B's rows along N: addends lie so, as C does, however B lies.
+  // This variant with the layout of addends: like C they have rows along N, whatever B's layout.
   HP_SHARED_CODE GemmConfig for_addends() const {
     GemmConfig config = *this;
     config.layout = GemmLayout::NMajor;
@@ -81,10 +81,10 @@ struct GemmConfig {
   HP_SHARED_CODE int a_bytes() const { return tile_m * kTileK * 2; }
   HP_SHARED_CODE int b_bytes() const { return tile_n * kTileK * 2; }
   HP_SHARED_CODE int stage_bytes() const { return a_bytes() + b_bytes(); }
-  // Columns of a staged box of C: rows of 128 bytes.
+  // Columns of a staged box of C, whose rows have 128 bytes.
   HP_SHARED_CODE int store_columns() const { return 128 / bytes_of(out); }
-  // As products with the identity, which lies along K. Beside maps a second way of multiplying
-  // takes more registers than there are.
+  // The identity that multiplies addends lies along K, so m_major variants take none. With KMajor
+  // B addends need a second multiply path, for which variants with maps lack registers.
   HP_SHARED_CODE bool takes_addends() const {
     return !groups && !m_major && (layout == GemmLayout::NMajor || !has_maps());
   }
@@ -92,24 +92,25 @@ struct GemmConfig {
   HP_SHARED_CODE int staged_boxes() const { return in_bulk(store) ? boxes : 0; }
   static constexpr int kBoxBytes = 64 * 128;
 
-  // Of groups: how many chunks of rows a tile has, each of one panel, and panels at most.
+  // Grouped GEMM: a tile has kChunks chunks of rows, each from one panel.
   static constexpr int kChunks = 4;
   static constexpr int kMostPanels = 512;
   HP_SHARED_CODE int chunk_rows() const { return tile_m / kChunks; }
   HP_SHARED_CODE int group_bytes() const { return groups ? kMostPanels * 4 : 0; }
 
-  // Of few rows: panels begin at multiples of 8. Sums leave through shared memory, so many rows at
-  // a time, of 64 columns in f32 and 16 bytes that keep them in different banks.
+  // Few rows: panels begin at multiples of 8 rows. Sums are staged in shared memory, staged_rows()
+  // rows at a time, each of 64 f32 columns and 16 bytes of padding against bank conflicts.
   static constexpr int kRowAlign = 8;
   static constexpr int kStagedRowBytes = 64 * 4 + 16;
   HP_SHARED_CODE int staged_rows() const { return device::staged_rows(tile_m); }
-  // Stages that are filled together and emptied together: up to 64 rows a block multiplies a stage
-  // in half the time that waiting for one takes, and giving it back.
+  // Stages that are filled and released together. With up to 64 rows, multiplying one stage takes
+  // half as long as waiting for it and releasing it.
   HP_SHARED_CODE int slot_stages() const { return few_rows && tile_m <= 64 ? 2 : 1; }
   HP_SHARED_CODE int slots() const { return stages / slot_stages(); }
-  // Whether threads that multiply need more registers than the others.
+  // Whether consumers need more registers than the producer warpgroup (setmaxnreg).
   HP_SHARED_CODE bool deals_registers() const { return tile_m >= 32 && consumers() == kConsumers; }
-  // Eight rows of a consumer's columns, in f32, and how many of them other blocks may send it.
+  // A strip is eight rows of a consumer's 64 columns in f32. inbox_strips: the most that the other
+  // thread blocks of the stream may send to one consumer.
   static constexpr int kStripBytes = kRowAlign * 64 * 4;
   HP_SHARED_CODE int inbox_strips() const {
     const int least = tile_n == 64 ? 7 : 4;
@@ -122,15 +123,15 @@ struct GemmConfig {
     return rows > inbox ? rows : inbox;
   }
 
-  // Barriers, then what needs 1,024 bytes of alignment, then how many rows panels of groups have.
+  // Barriers, then stages and boxes aligned to 1,024 bytes, then the groups' row counts.
   static constexpr int kBarrierBytes = 1024;
   HP_SHARED_CODE int shared_bytes() const {
     return kBarrierBytes + stages * stage_bytes() + consumers() * staged_bytes() + group_bytes();
   }
-  // Registers of a thread; together what the block has at its start, 168 each.
+  // Registers per thread. Their sum over the block is that of the launch, 168 per thread.
   HP_SHARED_CODE int mover_registers() const { return copies ? 64 : 56; }
   HP_SHARED_CODE int consumer_registers() const { return copies ? 216 : 224; }
-  // How often GemmPanel::done grows per tile of C.
+  // How much GemmPanel::done grows per tile of C of one thread block.
   HP_SHARED_CODE int arrivals_per_tile() const { return ping_pong ? 1 : consumers(); }
 };
 
@@ -144,8 +145,8 @@ HP_SHARED_CODE bool legal_few_rows(const GemmConfig& config) {
          config.shared_bytes() <= kSharedMemoryLimit;
 }
 
-// The rules a variant keeps. A thread that multiplies holds tile_n / 2 sums for each slice of its
-// block, 192 at most.
+// What a variant must satisfy. A consumer thread holds tile_n / 2 accumulators for each slice,
+// 192 at most.
 HP_SHARED_CODE bool legal(const GemmConfig& config) {
   if (config.few_rows) return legal_few_rows(config) && !config.m_major;
   const int block = config.block_m();

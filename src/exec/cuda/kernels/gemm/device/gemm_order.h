@@ -2,8 +2,8 @@
 
 #include "exec/cuda/kernels/gemm/device/gemm_args.h"
 
-// Which cluster works on what, and in which order: pure functions that every role of the kernel
-// walks alike, so that nothing about tiles is ever passed between them.
+// Which cluster computes which tiles, and in which order. These are pure functions: every role of
+// the kernel evaluates them itself, so the roles never exchange tile coordinates.
 namespace harpe::device {
 
 struct TilePlace {
@@ -11,9 +11,9 @@ struct TilePlace {
   int column;  // in tiles of N
 };
 
-// Tile `index` of bands of `group` rows, `band` tiles each, within a band column by column. Tiles
-// that run at once then share rows of A and columns of B in the L2 cache. height_of(row): rows of
-// the band that begins there, fewer of the last.
+// The place of tile `index`. Tile rows form bands of `group` rows and `band` tiles; a band is
+// walked column by column, so that tiles that run at once share rows of A and columns of B in the
+// L2 cache. height_of(row): rows of the band that begins at `row`; the last band may have fewer.
 template <class Number, class HeightOf>
 HP_SHARED_CODE TilePlace place_of(int index, int group, const Number& band, HeightOf height_of) {
   const int first = index / band * group;
@@ -22,14 +22,14 @@ HP_SHARED_CODE TilePlace place_of(int index, int group, const Number& band, Heig
   return {.row = first + inside % height, .column = inside / height};
 }
 
-// A tile, or one of `parts` equal shares of its K blocks.
+// A tile, or one of `parts` equal parts of its K blocks.
 struct GemmUnit {
   int tile;
   int part;
   int parts;
 };
 
-// Units 0 .. full_tiles - 1 are whole tiles; behind them the last tiles, cut.
+// Units 0 .. full_tiles - 1 are whole tiles. The parts of the remaining tiles follow them.
 HP_SHARED_CODE GemmUnit unit_at(int unit, int full_tiles, const Divisor& parts) {
   if (unit < full_tiles) return {.tile = unit, .part = 0, .parts = 1};
   const int rest = unit - full_tiles;
@@ -40,7 +40,7 @@ HP_SHARED_CODE int unit_count(int tiles, int full_tiles, int parts) {
   return full_tiles + (tiles - full_tiles) * parts;
 }
 
-// K blocks [first, last) of part `part`.
+// The first K block of part `part`; part `part` ends where the next begins.
 HP_SHARED_CODE int part_begin(int blocks, int part, const Divisor& parts) {
   return blocks * part / parts;
 }

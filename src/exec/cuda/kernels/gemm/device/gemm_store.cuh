@@ -7,13 +7,13 @@
 #include "exec/cuda/kernels/gemm/device/gemm_walk.cuh"
 #include "exec/cuda/signals/device/signal.cuh"
 
-// From the accumulators to memory. A consumer writes boxes of 64 rows of 128 bytes into shared
-// memory, GemmConfig::boxes in turn; a warp of its own hands them to the copy engine and, once a
-// whole block of C has arrived, publishes it. Tiles that were cut along K are summed by whoever
-// finishes last, in the order of the parts: the result does not depend on who that is.
+// The epilogue. A consumer stages boxes of 64 rows of 128 bytes in shared memory, in a ring of
+// GemmConfig::boxes. Its store warp stores them by TMA and publishes the consumer's block of C once
+// all its boxes are written. For a tile cut along K, the part that finishes last adds up all parts
+// in their order, so the result does not depend on which part that is.
 namespace harpe::device {
 
-// Where the sums of this thread lie in args.partials: four at a time, 128 threads side by side.
+// Where args.partials holds this thread's sums: quads, those of the 128 threads side by side.
 template <GemmConfig kConfig>
 HP_DEVICE float4* partial_of(const GemmArgs& args, const GemmUnit& unit, int part, int consumer) {
   constexpr int kBlocks = kConfig.arrivals_per_tile() * kConfig.cluster;
@@ -33,7 +33,7 @@ HP_DEVICE std::uint32_t* ticket_of(const GemmArgs& args, const GemmUnit& unit, i
          in_cluster * kConfig.arrivals_per_tile() + (kConfig.ping_pong ? 0 : consumer);
 }
 
-// Through the L2 cache: another multiprocessor wrote it.
+// Adds a quad that another SM may have written; the relaxed GPU-scope load reads it from L2.
 HP_DEVICE void add_quad(float* to, const float4* from) {
   float4 value;
   asm volatile("ld.relaxed.gpu.global.v4.f32 {%0, %1, %2, %3}, [%4];"
@@ -46,7 +46,10 @@ HP_DEVICE void add_quad(float* to, const float4* from) {
   to[3] += value.w;
 }
 
-// Leaves this part's sums; true for the last of the tile, which then holds the tile's.
+// Stores this part's sums in memory and takes a ticket. True for the last part of the tile, whose
+// `sums` then hold the sum of all parts. Each thread fences its stores at GPU scope before the
+// barrier; one thread's acquire-release ticket then orders the block's stores before the last
+// part's loads.
 template <GemmConfig kConfig>
 HP_DEVICE bool sum_parts(const GemmArgs& args, const GemmShared<kConfig>& shared,
                          const GemmUnit& unit, int consumer,
@@ -85,7 +88,7 @@ HP_DEVICE bool sum_parts(const GemmArgs& args, const GemmShared<kConfig>& shared
   return true;
 }
 
-// What a value of the column goes through, map by map.
+// Applies the maps from kMap on to a value of the column.
 template <GemmConfig kConfig, int kMap = 0>
 HP_DEVICE float map_value(const GemmArgs& args, int column, float value) {
   if constexpr (kConfig.maps[kMap] == GemmMap::AddRow) {
@@ -100,8 +103,8 @@ HP_DEVICE float map_value(const GemmArgs& args, int column, float value) {
   }
 }
 
-// Box `index` of a slice, while those before it are stored. Rows stored in bulk are whole eights of
-// columns; those behind the last are not stored.
+// Applies the maps to box `index` of a slice, while TMA stores earlier boxes. Bulk rows are
+// multiples of 16 bytes, so n is even and both columns of a pair exist, or neither is stored.
 template <GemmConfig kConfig>
 HP_DEVICE void map_box(const GemmArgs& args, const GemmWalk<kConfig>& walk,
                        float (&sums)[kConfig.tile_n / 2], int index) {
@@ -118,8 +121,8 @@ HP_DEVICE void map_box(const GemmArgs& args, const GemmWalk<kConfig>& walk,
   }
 }
 
-// Box `index` of a slice into shared memory: the accumulators of thread t hold rows t / 4 and
-// t / 4 + 8 of its warp's sixteen, columns 8 j + 2 (t % 4) and the next.
+// Writes box `index` of a slice into shared memory. In each warp of sixteen rows, lane t holds the
+// accumulators of rows t / 4 and t / 4 + 8, columns 8 j + 2 (t % 4) and the next.
 template <GemmConfig kConfig>
 HP_DEVICE void write_box(std::uint32_t box, const float (&sums)[kConfig.tile_n / 2], int index) {
   constexpr int kPerBox = kConfig.store_columns() / 2;
@@ -146,7 +149,8 @@ HP_DEVICE void write_box(std::uint32_t box, const float (&sums)[kConfig.tile_n /
   }
 }
 
-// The consumer's warps have written the box in turn, or say that nothing is to be stored.
+// A consumer warp has written its part of the current box, or has marked it as skipped: makes it
+// visible to the async proxy and arrives at the box's `staged` barrier.
 template <GemmConfig kConfig>
 HP_DEVICE void pass_box(const GemmShared<kConfig>& shared, int consumer,
                         Ring<kConfig.boxes>& boxes) {
@@ -180,15 +184,16 @@ HP_DEVICE void stage_boxes(const GemmArgs& args, const GemmShared<kConfig>& shar
   }
 }
 
-// After stores of a block of the panel were completed by this thread: counts it, and with the last
-// one raises the panel's signal, after all blocks' stores.
+// Requires: this thread has completed a block's TMA stores, or met the block's storing threads at a
+// barrier. Without `arrivals` it counts the block for readers on any GPU. Otherwise the thread that
+// counts the last of `arrivals` blocks raises the signal, behind the stores of all of them.
 HP_DEVICE void publish_block(const GemmArgs& args, const GemmPanel& panel) {
   if (panel.arrivals == 0) return publish(panel.done);
   fence_proxy_async();
   count_stored(panel.done, panel.arrivals, panel.raise, args.wait);
 }
 
-// Nothing of a poisoned kernel's is stored: who waits for the panel learns it.
+// The kernel is poisoned and stores nothing: poisons the rank that waits for the panel's signal.
 HP_DEVICE void give_up_block(const GemmPanel& panel) {
   if (panel.arrivals != 0) poison_peer(panel.raise);
 }
@@ -235,13 +240,13 @@ HP_DEVICE void store_direct(const GemmArgs& args, const GemmWalk<kConfig>& walk,
   }
 }
 
-// What a consumer does with a finished block, or part of one.
+// By a consumer warpgroup: the epilogue of a finished block of C, or of one part of it.
 template <GemmConfig kConfig>
 HP_DEVICE void hand_on(const GemmArgs& args, const GemmShared<kConfig>& shared,
                        const GemmWalk<kConfig>& walk, int consumer,
                        float (&sums)[kConfig.slices()][kConfig.tile_n / 2],
                        Ring<kConfig.boxes>& boxes) {
-  // Asked together: the word may be set meanwhile.
+  // One vote of all threads, because another warp may set the word between their reads.
   bool skip = args.waits > 0 && any_of_threads(1 + consumer, 128, shared.poisoned());
   if constexpr (kConfig.cuts) {
     if (walk.unit().parts > 1) {
@@ -256,7 +261,7 @@ HP_DEVICE void hand_on(const GemmArgs& args, const GemmShared<kConfig>& shared,
   }
 }
 
-// Calls visit(panel) for the walk's panel and for those that store the same elsewhere.
+// Calls visit(panel) for the walk's panel and for the panels that share its rows.
 template <GemmConfig kConfig, class Visit>
 HP_DEVICE void for_each_copy(const GemmArgs& args, const GemmWalk<kConfig>& walk, Visit visit) {
   visit(walk.panel());
@@ -278,7 +283,8 @@ HP_DEVICE void store_box(const GemmArgs& args, const GemmWalk<kConfig>& walk, co
   commit_stores();
 }
 
-// The same of a group's tile: the rows from chunk `first` on, to the panels that they are of.
+// The same for groups: stores the chunks of the box, from chunk `first` of the tile on, to the
+// panels that they come from.
 template <GemmConfig kConfig>
 HP_DEVICE void store_group_box(const GemmArgs& args, const GemmWalk<kConfig>& walk, const char* box,
                                int column, int first) {
@@ -293,15 +299,15 @@ HP_DEVICE void store_group_box(const GemmArgs& args, const GemmWalk<kConfig>& wa
   commit_stores();
 }
 
-// Boxes that go to other GPUs leave evenly. All blocks finish their tiles at about the same time,
-// and while the link is full the copy engine brings no operands either; with ping-pong a tile has
-// the time of another one to leave. Blocks take turns within a box's time.
+// Spaces out stores of boxes to other GPUs. All thread blocks finish their tiles at about the same
+// time, and while the link is full TMA brings no operands either. With ping-pong a tile may leave
+// during the time of the next one. Clusters start in kTurns phases within the time of one box.
 class StorePace {
  public:
   HP_DEVICE explicit StorePace(int cluster)
       : due_(clock64() + static_cast<int>(blockIdx.x) / cluster % kTurns * (kClocks / kTurns)) {}
 
-  // Before a box of a tile of so many blocks along K.
+  // Waits for the turn of the next box, of a tile of `k_blocks` K blocks.
   HP_DEVICE void await(int k_blocks) {
     while (clock64() < due_) pause(20);
     const long long clocks =
@@ -312,13 +318,13 @@ class StorePace {
 
  private:
   static constexpr int kTurns = 8;
-  static constexpr int kClocks = 7000;        // 0.7 of what NVLink carries
-  static constexpr int kClocksOfBlock = 110;  // a fifth of what multiplying it takes
+  static constexpr int kClocks = 7000;        // per box: 0.7 of NVLink's bandwidth
+  static constexpr int kClocksOfBlock = 110;  // a fifth of the time to multiply a K block
   long long due_;
 };
 
-// Whether others wait for what is stored of the walk's tile, but not for its block: it has more of
-// the panel to make.
+// Whether the tile's boxes may be paced: its panel is published, and this cluster's next tile is of
+// the same panel, so that the panel cannot be complete before that one.
 template <GemmConfig kConfig>
 HP_DEVICE bool can_leave_slowly(const GemmArgs& args, GemmWalk<kConfig> walk) {
   bool is_awaited = false;
@@ -329,9 +335,9 @@ HP_DEVICE bool can_leave_slowly(const GemmArgs& args, GemmWalk<kConfig> walk) {
   return is_awaited && walk.valid() && walk.panel_index() == panel;
 }
 
-// The store warp of a consumer, one thread. The copy engine has all but one of the boxes at a time:
-// the memory of the oldest is free again once it has been read. The block of C is there, and
-// published, once all its boxes are written.
+// The store warp of a consumer, one thread. TMA may read all boxes but one at a time; the consumer
+// may overwrite the oldest once TMA has read it. The consumer's block of C is published once all
+// its boxes are completely written, not only read.
 template <GemmConfig kConfig>
 HP_DEVICE void store_boxes(const GemmArgs& args, const GemmShared<kConfig>& shared,
                            GemmWalk<kConfig> walk, int consumer) {
@@ -340,7 +346,7 @@ HP_DEVICE void store_boxes(const GemmArgs& args, const GemmShared<kConfig>& shar
   auto& control = shared.control();
   Ring<kConfig.boxes> boxes;
   Ring<kConfig.boxes> oldest;
-  int reading = 0;  // boxes from `oldest` on
+  int reading = 0;  // boxes handed to TMA and not yet released, from `oldest` on
   StorePace pace(kConfig.cluster);
   for (; walk.valid(); walk.next()) {
     if (!walk.mine(consumer)) continue;

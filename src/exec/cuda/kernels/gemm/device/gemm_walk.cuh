@@ -7,8 +7,8 @@
 
 namespace harpe::device {
 
-// Few panels and pieces travel with the arguments: reading them costs nothing, where a table in
-// global memory costs two misses before the first load.
+// Up to GemmArgs::kFew panels and K chunks are kernel arguments, which cost nothing to read; a
+// table in global memory costs two cache misses before the first load.
 HP_DEVICE const GemmPanel& panel_of(const GemmArgs& args, int panel) {
   return args.panels == nullptr ? args.few_panels[panel] : args.panels[panel];
 }
@@ -17,18 +17,19 @@ HP_DEVICE const GemmPiece& piece_of(const GemmArgs& args, int piece) {
   return args.pieces == nullptr ? args.few_pieces[piece] : args.pieces[piece];
 }
 
-// For the roles of this block that store: what is loaded from now on never arrived.
+// After a failed wait: from here on loads fetch data that never arrived, and the storing roles of
+// the block must not store it. The proxy fence orders the store of the word before later TMA loads.
 HP_DEVICE void mark_poisoned(std::uint32_t& poisoned) {
   *static_cast<volatile std::uint32_t*>(&poisoned) = 1;
   fence_proxy_async_shared();
 }
 
-// How many rows of each panel are used, in shared memory.
+// The number of rows in use of each panel, in shared memory.
 class GroupRows {
  public:
   HP_DEVICE explicit GroupRows(std::int32_t* words) : words_(words) {}
 
-  // `begins`: B is another than the panel's before.
+  // `begins`: the panel is the first of its group: its B differs from the preceding panel's.
   HP_DEVICE void set(int panel, std::int64_t rows, bool begins) const {
     words_[panel] = begins ? ~static_cast<std::int32_t>(rows) : static_cast<std::int32_t>(rows);
   }
@@ -42,14 +43,14 @@ class GroupRows {
   std::int32_t* words_;
 };
 
-// Rows of a panel that a tile has; none where the panel is negative.
+// A chunk of a tile: rows of `panel` from `row` on; the chunk is empty if `panel` is negative.
 struct GroupChunk {
   int panel;
   int row;
 };
 
-// The units of one cluster in order. Every role of a block holds one and they stay in step, since
-// they depend on nothing but the arguments and how many rows groups have.
+// The units of one cluster in order. Every role of a block has its own walk. The walks agree,
+// because they depend only on the arguments and on the groups' row counts.
 template <GemmConfig kConfig>
 class GemmWalk {
  public:
@@ -68,10 +69,10 @@ class GemmWalk {
     locate();
   }
 
-  // Of a group its first.
+  // The unit's panel; with groups the first panel of the group.
   [[nodiscard]] HP_DEVICE const GemmPanel& panel() const { return panel_of(args_, panel_); }
   [[nodiscard]] HP_DEVICE int panel_index() const { return panel_; }
-  // Of groups: where chunk `index` of the tile comes from.
+  // Groups: the source of chunk `index` of the tile.
   [[nodiscard]] HP_DEVICE GroupChunk chunk(int index) const {
     int before = row_ / kConfig.chunk_rows() + index;
     int panel = panel_;
@@ -89,7 +90,7 @@ class GemmWalk {
   [[nodiscard]] HP_DEVICE int blocks() const { return end_ - begin_; }
   [[nodiscard]] HP_DEVICE int first_block() const { return begin_; }
   [[nodiscard]] HP_DEVICE const GemmUnit& unit() const { return at_; }
-  // With ping_pong consumers take turns.
+  // Whether `consumer` computes the unit; with ping_pong consumers alternate.
   [[nodiscard]] HP_DEVICE bool mine(int consumer) const {
     return !kConfig.ping_pong || (count_ & 1) == consumer;
   }
@@ -99,7 +100,7 @@ class GemmWalk {
     return ceil_div(rows_.rows(panel), kConfig.chunk_rows());
   }
 
-  // Finds the group that has tile `at_`, and whether there is one.
+  // Finds the group that has tile `at_`, and whether there is one. Sets the group's row tiles.
   HP_DEVICE void find_group() {
     int end = panel_;
     for (; panel_ < args_.panel_count; panel_ = end) {
@@ -115,7 +116,7 @@ class GemmWalk {
     valid_ = panel_ < args_.panel_count;
   }
 
-  // The same of panels, whose tiles are known.
+  // The same without groups: the host has counted the tiles of each panel.
   HP_DEVICE void find_panel() {
     valid_ = at_.tile < args_.tiles;
     if (!valid_) return;
@@ -149,7 +150,7 @@ class GemmWalk {
     });
   }
 
-  // What is known only here is divided by as it is.
+  // Plain division: the group's row tiles are known only at run time, so there is no Divisor.
   [[nodiscard]] HP_DEVICE TilePlace place_in_group() const {
     const int group = args_.group.number;
     return place_of(at_.tile - first_tile_, group, args_.band, [&](int first) {
@@ -173,8 +174,8 @@ class GemmWalk {
   int end_ = 0;
 };
 
-// Calls visit(piece, its index, first, last) for the blocks [first, last) of each piece that the
-// unit uses, in order.
+// Calls visit(piece, its index, first, last) for each K chunk or addend that the unit uses, in
+// order, with its K blocks [first, last).
 template <GemmConfig kConfig, class Visit>
 HP_DEVICE void for_each_piece(const GemmArgs& args, const GemmWalk<kConfig>& walk, Visit visit) {
   int blocks = walk.blocks();
@@ -191,20 +192,20 @@ HP_DEVICE void for_each_piece(const GemmArgs& args, const GemmWalk<kConfig>& wal
   }
 }
 
-// Shared memory of a block, aligned to 1,024 bytes: barriers, then boxes aligned to 1,024 bytes.
-// Only their sizes differ between variants.
+// Shared memory of a thread block, aligned to 1,024 bytes: barriers, then stages of A and B and
+// boxes of C, each aligned to 1,024 bytes, then the groups' row counts.
 template <GemmConfig kConfig>
 struct GemmShared {
   struct Control {
-    Barrier filled[kConfig.stages];                                // by the copy engine
-    Barrier emptied[kConfig.stages];                               // by all who read the stage
+    Barrier filled[kConfig.stages];                                // TMA has filled the stage
+    Barrier emptied[kConfig.stages];                               // all readers released it
     Barrier staged[GemmConfig::kConsumers][kConfig.boxes];         // a box of C is written
-    Barrier stored[GemmConfig::kConsumers][kConfig.boxes];         // and read by the copy engine
-    std::uint32_t skipped[GemmConfig::kConsumers][kConfig.boxes];  // there is nothing to store
-    std::uint32_t last[GemmConfig::kConsumers];  // this part was the last of its tile
+    Barrier stored[GemmConfig::kConsumers][kConfig.boxes];         // TMA has read the box
+    std::uint32_t skipped[GemmConfig::kConsumers][kConfig.boxes];  // 1: nothing to store
+    std::uint32_t last[GemmConfig::kConsumers];  // 1: this part was the last of its tile
     std::uint32_t poisoned;
-    std::uint32_t arrived;  // flags that were acquired, in the order of their use
-    std::uint32_t early;    // 1: the first of them before anything else
+    std::uint32_t arrived;  // number of flags that warp 3 has acquired, in the order of their use
+    std::uint32_t early;    // 1: look_early has acquired the first flag
   };
   static_assert(sizeof(Control) <= GemmConfig::kBarrierBytes);
 
@@ -221,7 +222,6 @@ struct GemmShared {
   [[nodiscard]] HP_DEVICE char* box(int consumer, int index) const {
     return a(kConfig.stages) + (consumer * kConfig.boxes + index) * GemmConfig::kBoxBytes;
   }
-  // Of groups.
   [[nodiscard]] HP_DEVICE GroupRows rows() const {
     char* const words = base + kConfig.shared_bytes() - kConfig.group_bytes();
     return GroupRows(reinterpret_cast<std::int32_t*>(words));

@@ -5,21 +5,22 @@
 #include "exec/cuda/device/pointwise.cuh"
 #include "exec/cuda/kernels/plain/device/plain_args.h"
 
-// The residual connection and the norm behind it, a block a row. Thread t has runs t, t + 256, … of
-// the row's neighbours. Of dense operands of one type it keeps what it has of them until the row's
-// norm is known, so that x and the residual are read once; what is more than the threads keep, and
-// all of other operands, is read again where the thread itself has stored it.
+// The residual connection and the norm after it, one thread block per row. Thread t has runs t,
+// t + 256, … of neighbouring elements. With dense operands of one type it keeps its sums in
+// registers until the row's norm is known, so that x and the residual are read once. Runs beyond
+// kNormKept, and all runs of other operands, are loaded again from where the same thread has stored
+// the sum.
 namespace harpe::device {
 
 template <class Real>
-inline constexpr int kNormKept = sizeof(Real) == 8 ? 2 : 8;  // runs of a thread
+inline constexpr int kNormKept = sizeof(Real) == 8 ? 2 : 8;  // runs that a thread keeps
 
 template <class Real>
 struct NormRun {
   Real at[kNormRun];
 };
 
-// A row's operands, in the order of the arguments.
+// Byte offsets of a row's operands, in the order of the arguments.
 struct NormRow {
   std::int64_t offsets[AddRmsNormArgs::kOperands];
 };
@@ -32,7 +33,7 @@ struct AnyNorm {
   HP_DEVICE Number number(int operand) const { return args.numbers[operand]; }
 };
 
-// Dense operands of one type, which the compiler knows.
+// Dense operands of one type that is known at compile time.
 template <Number kNumber>
 struct DenseNorm {
   static constexpr bool kDense = true;
@@ -45,7 +46,7 @@ HP_DEVICE std::int64_t first_of_run(std::int64_t run) {
   return (run * kNormThreads + static_cast<std::int64_t>(threadIdx.x)) * kNormRun;
 }
 
-// The run from element `first` on, or as much of it as the row has: other elements are 0.
+// The run from element `first` on; elements beyond the row are 0.
 template <class Real, class Norm>
 HP_DEVICE NormRun<Real> load_run(const Norm& norm, int operand, const void* row,
                                  std::int64_t first) {
@@ -91,7 +92,7 @@ HP_DEVICE NormRun<Real> load_total(const Norm& norm, const NormRow& row, std::in
   return total;
 }
 
-// Stores the total and leaves in it what can be read there.
+// Rounds `total` to the sum's type, stores it, and adds its squares.
 template <class Real, class Norm>
 HP_DEVICE void keep_total(const Norm& norm, const NormRow& row, std::int64_t first,
                           NormRun<Real>& total, Real& squares) {
@@ -111,8 +112,8 @@ HP_DEVICE void store_scaled(const Norm& norm, const NormRow& row, std::int64_t f
   store_run(norm, 4, moved(norm.args.y, row.offsets[4]), first, weights);
 }
 
-// Of all threads of the block, to each: warps in trees, then one after the other. `parts` may be
-// used again once all threads have passed another barrier.
+// The sum over all threads of the block, for each of them: within warps as trees, then over warps
+// in order. `parts` may be written again once all threads have passed another barrier.
 template <class Real>
 HP_DEVICE Real add_over_block(Real value, Real (&parts)[kNormThreads / 32]) {
   value = warp_sum(value);
@@ -131,7 +132,7 @@ HP_DEVICE void normalise_row(const Norm& norm, const NormRow& row,
   const std::int64_t length = norm.args.length;
   NormRun<Real> kept[kKept + 1];
   Real squares = 0;
-  // All loads come before the first store: the compiler does not move them across one.
+  // All loads are issued before the first store, since the compiler does not move them across it.
 #pragma unroll
   for (int run = 0; run < kKept; ++run) {
     const std::int64_t first = first_of_run(run);
@@ -173,7 +174,8 @@ HP_DEVICE NormRow find_row(const AddRmsNormArgs& args, std::int64_t at) {
   return row;
 }
 
-// Has the second-level cache, where all kernels see the same, bring what no kernel before makes.
+// Prefetches the residual and the weight into the L2 cache, but not x, which a preceding kernel
+// makes. L2 is coherent for all kernels, so this may run before that kernel has ended.
 template <class Real, class Norm>
 HP_DEVICE void fetch_ahead(const Norm& norm, const NormRow& row) {
   if constexpr (Norm::kDense) {
@@ -187,18 +189,18 @@ HP_DEVICE void fetch_ahead(const Norm& norm, const NormRow& row) {
   }
 }
 
-// Begins while the kernel before ends.
+// Launched with PDL: starts while the preceding kernel ends.
 template <class Real, class Norm>
 HP_DEVICE void normalise_rows(const Norm& norm) {
   __shared__ Real parts[2][kNormThreads / 32];
   const AddRmsNormArgs& args = norm.args;
   let_next_kernel_begin();
-  fetch_ahead<Real>(norm, find_row(args, blockIdx.x));  // there is no block without a row
+  fetch_ahead<Real>(norm, find_row(args, blockIdx.x));  // every thread block has a row
   await_kernel_before();
   int part = 0;
   for (std::int64_t at = blockIdx.x; at < args.all_rows; at += gridDim.x) {
     normalise_row(norm, find_row(args, at), parts[part]);
-    part ^= 1;  // a thread may still read those of the row before
+    part ^= 1;  // a thread may still read the previous row's parts
   }
 }
 

@@ -3,7 +3,7 @@
 #include "exec/cuda/device/numbers.cuh"
 #include "exec/cuda/kernels/plain/device/route_args.h"
 
-// Choices of experts: making them, and letting go of those that an expert has no room for.
+// Chooses experts for tokens, and drops choices beyond an expert's capacity.
 namespace harpe::device {
 
 HP_DEVICE std::int64_t read_integer(const void* data, bool wide) {
@@ -22,7 +22,7 @@ HP_DEVICE const void* entry_of(const ChoiceTable& table, std::int64_t token, std
   return moved(table.data, token * table.token_stride + choice * table.choice_stride);
 }
 
-// In the order (logit descending, expert ascending).
+// Candidates are ordered by descending logit, then ascending expert.
 struct Candidate {
   double logit;
   std::int64_t expert;  // -1: none
@@ -40,7 +40,7 @@ HP_DEVICE double logit_of(const ChooseArgs& args, std::int64_t token, std::int64
   return value == value ? value : none<double>();
 }
 
-// The first behind `last`. By a warp.
+// The first candidate after `last`. By a warp.
 HP_DEVICE Candidate next_choice(const ChooseArgs& args, std::int64_t token, const Candidate& last) {
   Candidate best{none<double>(), -1};
   for (std::int64_t expert = threadIdx.x % 32; expert < args.experts; expert += 32) {
@@ -82,7 +82,7 @@ HP_DEVICE void choose_of_token(const ChooseArgs& args, std::int64_t token) {
   }
 }
 
-// A warp a token; the grid is any number of blocks.
+// One warp per token; the grid may have any number of thread blocks.
 HP_DEVICE void choose_experts(const ChooseArgs& args) {
   for (std::int64_t token = thread_of_grid() / 32; token < args.tokens;
        token += threads_of_grid() / 32) {
@@ -90,7 +90,7 @@ HP_DEVICE void choose_experts(const ChooseArgs& args) {
   }
 }
 
-// How many of the block's threads before this one have `mine`, and of all.
+// How many of the block's threads have `mine`: those before this thread, and all.
 struct Ranks {
   std::int32_t before;
   std::int32_t all;
@@ -99,7 +99,7 @@ struct Ranks {
 HP_DEVICE Ranks rank_in_block(bool mine, std::int32_t (&warps)[kRouteThreads / 32]) {
   const std::uint32_t lanes = __ballot_sync(~0U, mine);
   const int warp = static_cast<int>(threadIdx.x) / 32;
-  __syncthreads();  // what was there is read
+  __syncthreads();  // all threads have read the previous counts
   if (threadIdx.x % 32 == 0) warps[warp] = __popc(lanes);
   __syncthreads();
   Ranks ranks{__popc(lanes & ((1U << threadIdx.x % 32) - 1)), 0};
@@ -111,7 +111,8 @@ HP_DEVICE Ranks rank_in_block(bool mine, std::int32_t (&warps)[kRouteThreads / 3
   return ranks;
 }
 
-// A block an expert, and one for choices of none; all go through all choices in order.
+// One thread block per expert, and one for choices of no known expert. Each goes through all
+// choices in order.
 HP_DEVICE void limit_choices(const LimitArgs& args) {
   __shared__ std::int32_t warps[kRouteThreads / 32];
   const std::int64_t expert = blockIdx.x;

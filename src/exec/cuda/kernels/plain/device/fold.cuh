@@ -3,9 +3,9 @@
 #include "exec/cuda/device/numbers.cuh"
 #include "exec/cuda/kernels/plain/device/plain_args.h"
 
-// Contributions of several ranks folded in their order and rounded once: sums, and states of
-// attention, (o, l): o normalised rows, l natural logarithms. Every operand is loaded before the
-// first is needed: those of other ranks are microseconds away.
+// Folds contributions of several ranks in their order and rounds once: sums, and states of
+// attention (o, l) with normalised rows o and natural logarithms l. All operands are loaded before
+// the first is used, since those of other ranks take microseconds to arrive.
 namespace harpe::device {
 
 template <class Real, int kCount>
@@ -47,7 +47,7 @@ HP_DEVICE void sum_turns(const SumArgs& args) {
   }
 }
 
-// Real is what is computed in.
+// Real: the type of the computation.
 template <class Real>
 HP_DEVICE void sum(const SumArgs& args) {
   constexpr int kWidth = map_width(sizeof(Real) == 8);
@@ -56,8 +56,8 @@ HP_DEVICE void sum(const SumArgs& args) {
   sum_turns<Real, 1, std::uint32_t>(args);
 }
 
-// What the states so far and the next weigh. A side whose l is -inf is the identity, whatever its o
-// holds.
+// The weights of the state so far and of the next. A state whose l is -inf is the identity; its o
+// is not used.
 template <class Real>
 struct Weights {
   Real mine;
@@ -66,8 +66,8 @@ struct Weights {
   bool takes_other;
 };
 
-// With d = l2 - l the weights are 1 / (1 + e^d) and 1 / (1 + e^-d): the larger first, so that the
-// exponential never overflows. In f64, as on the host. `l` becomes the logarithm of both.
+// With d = l2 - l the weights are 1 / (1 + e^d) and 1 / (1 + e^-d). The larger is computed first,
+// so that the exponential never overflows. In f64, as on the host. Sets `l` to the joint logarithm.
 template <class Real>
 HP_DEVICE Weights<Real> weigh(Real& l, Real l2) {
   if (l2 == none<Real>()) return {.mine = 1, .other = 0, .takes_mine = true, .takes_other = false};
@@ -121,7 +121,7 @@ HP_DEVICE void combine_row(const CombineArgs& args,
     }
     store_number(moved(args.o, offsets[0]), args.o_number, column, values[0]);
   }
-  __syncwarp();  // all have read l, which may be the first state's
+  __syncwarp();  // all lanes have read l of the first state, which may be args.l
   if (lane == 0) store_number(moved(args.l, offsets[1]), args.l_number, 0, logarithms[0]);
 }
 

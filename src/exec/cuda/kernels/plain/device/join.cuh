@@ -3,9 +3,9 @@
 #include "exec/cuda/device/numbers.cuh"
 #include "exec/cuda/kernels/plain/device/join_args.h"
 
-// Partial states of attention, one for each part of the keys, as one state: what flash decoding
-// ends with. Every row by a warp, which weighs all parts against the largest logarithm at once, in
-// their order: the same bits every time. A part whose l is -inf counts for nothing.
+// Joins the partial states of attention for all parts of the keys, the last step of flash decoding.
+// One warp per row. It weighs all parts against the largest logarithm and adds them in their order,
+// so the bits are the same every time. A part whose l is -inf is ignored.
 namespace harpe::device {
 
 HP_DEVICE void join_parts(const JoinArgs& args) {

@@ -2,18 +2,18 @@
 
 #include "exec/cuda/device/loop_nest.h"
 
-// What the kernel that joins parts of the keys is launched with. Host and device.
+// The arguments of the kernel that joins parts of the keys, for host and device.
 namespace harpe::device {
 
 inline constexpr int kMostParts = 64;  // of the keys of one chunk
 
-// What flash decoding ends with: states of `parts` parts of the keys, dense f32 [batch, part, head,
-// row, column] and [batch, part, head, row], as one. Strides in elements.
+// The last step of flash decoding: joins the states of `parts` parts of the keys, dense f32 [batch,
+// part, head, row, column] and [batch, part, head, row]. Strides in elements.
 struct JoinArgs {
   const float* o;
   const float* l;  // natural logarithms
   void* to;
-  float* lse;  // null: not wanted
+  float* lse;  // null: not stored
   AttentionStrides to_strides;
   AttentionStrides lse_strides;
   Number to_number;

@@ -3,14 +3,14 @@
 #include "exec/cuda/device/loop_nest.h"
 #include "exec/cuda/device/used_rows.h"
 
-// What the plain kernels are launched with: any strides, any loops around, every floating type.
-// They serve what the kernels for tensor cores do not take. Host and device.
+// The arguments of plain kernels, for host and device. Plain kernels take any strides, loops around
+// them and floating types; they run what the tensor-core kernels do not support.
 namespace harpe::device {
 
 inline constexpr int kStridedThreads = 256;
 
-// Where one of several runs that are otherwise alike has its operands. The grid has a row of blocks
-// for each.
+// The operands of one of several moves or maps that are otherwise alike and share a launch. The
+// grid has one row of thread blocks for each.
 struct StridedPlace {
   void* to;
   const void* a;
@@ -18,15 +18,15 @@ struct StridedPlace {
   UsedRows used;
 };
 
-// Words from here to there, bit by bit; the last loop goes along a row. Operands: to, from.
+// Copies words bitwise; the last loop goes along a row. Operands: to, from.
 struct MoveArgs {
   void* to;
-  const void* from;  // null: the pattern's first bytes, everywhere
+  const void* from;  // null: fills with the first word_bytes of `pattern`
   LoopNest<2> nest;
   UsedRows used;
-  std::int64_t words;          // of all turns
-  std::int32_t word_bytes;     // 16, 8, 4, 2 or 1: divides every address and step
-  const StridedPlace* places;  // null: there is one, and it is here
+  std::int64_t words;          // of all iterations
+  std::int32_t word_bytes;     // 16, 8, 4, 2 or 1; divides every address and step
+  const StridedPlace* places;  // null: one place, described here
   alignas(16) std::uint32_t pattern[4];
 
   friend HP_SHARED_CODE bool operator==(const MoveArgs&, const MoveArgs&) = default;
@@ -54,8 +54,8 @@ struct MapArgs {
   Number a_number;
   Number b_number;
   MapFunction function;
-  // A turn of the last loop is map_width() elements, one after the other in `to`, and in the
-  // operands too or, where not dense, one for all; all aligned as one.
+  // An iteration of the last loop is map_width() elements. They are contiguous in `to` and in dense
+  // operands; another operand has one element for all of them. All are aligned as one vector.
   bool vectors;
   bool a_dense;
   bool b_dense;
@@ -64,17 +64,17 @@ struct MapArgs {
   std::int64_t turns;
   double features;
   double epsilon;
-  const StridedPlace* places;  // null: there is one, and it is here
+  const StridedPlace* places;  // null: one place, described here
 
   friend HP_SHARED_CODE bool operator==(const MapArgs&, const MapArgs&) = default;
 };
 
-// Elements that a thread has at a time.
+// Elements that a thread processes at a time.
 HP_SHARED_CODE int map_width(bool wide) { return wide ? 2 : 4; }
 
-inline constexpr int kFoldSources = 8;  // at most, of one run
+inline constexpr int kFoldSources = 8;  // the most sources of one launch
 
-// What is folded: rounded to `wire` first, which is its own type where it is not.
+// A source of a fold. It is rounded to `wire` first; `wire` is its own type if it is not rounded.
 struct FoldOperand {
   const void* data;
   Number number;
@@ -82,21 +82,21 @@ struct FoldOperand {
 };
 
 // to = the sum of `count` operands in their order, element by element, rounded once; the last loop
-// goes along a row. Operands: to, then those.
+// goes along a row. Operands: to, then the sources.
 struct SumArgs {
   void* to;
   Number to_number;
   std::int32_t count;
   FoldOperand from[kFoldSources];
-  bool vectors;  // a turn of the last loop is map_width() elements, all aligned as one
+  bool vectors;  // an iteration of the last loop is map_width() elements, aligned as one vector
   LoopNest<1 + kFoldSources> nest;
   std::int64_t turns;
 };
 
-inline constexpr int kRowThreads = 256;  // a warp a row
+inline constexpr int kRowThreads = 256;  // one warp per row
 
-// (o, l) = those of `count` states combined in their order, by rows, rounded once. Operands: o and
-// l, then those of each state.
+// (o, l) = the combination of `count` states in their order, row by row, rounded once. Operands: o
+// and l, then o and l of each state.
 struct CombineArgs {
   static constexpr int kOperands = 2 + 2 * kFoldSources;
 
@@ -111,7 +111,7 @@ struct CombineArgs {
   std::int64_t value_dim;
   std::int64_t row_bytes[kOperands];
   LoopNest<kOperands> nest;
-  std::int64_t all_rows;  // of all turns
+  std::int64_t all_rows;  // of all iterations
 };
 
 // c[row] = sum over i of a[row, i] b[row, i]. Operands a, b, c; steps in bytes.
@@ -130,8 +130,8 @@ struct RowDotArgs {
   std::int64_t all_rows;
 };
 
-inline constexpr int kNormThreads = 256;  // a block a row
-inline constexpr int kNormRun = 8;        // neighbours of a row that a thread has at a time
+inline constexpr int kNormThreads = 256;  // one thread block per row
+inline constexpr int kNormRun = 8;        // neighbouring elements that a thread has at a time
 
 // sum = x + residual, rounded, and y = sum / sqrt(mean of sum^2 + epsilon) * weight, by rows; steps
 // in bytes. Operands x, residual, weight, sum, y.
@@ -146,15 +146,15 @@ struct AddRmsNormArgs {
   Number numbers[kOperands];
   std::int64_t row_bytes[kOperands];
   std::int64_t element_bytes[kOperands];
-  bool dense;  // one type, rows of whole runs without gaps, all aligned to 16 bytes
+  bool dense;  // one type, contiguous rows of whole runs, all aligned to 16 bytes
   std::int64_t rows;
   std::int64_t length;
   double epsilon;
   LoopNest<kOperands> nest;
-  std::int64_t all_rows;  // of all turns
+  std::int64_t all_rows;  // of all iterations
 };
 
-// A matrix by its strides in elements.
+// A matrix; strides in elements.
 struct PlainMatrix {
   const void* data;
   Number number;
@@ -162,7 +162,7 @@ struct PlainMatrix {
   std::int64_t column_stride;
 };
 
-inline constexpr int kPlainTile = 64;  // rows and columns of C of a block
+inline constexpr int kPlainTile = 64;  // rows and columns of C of a thread block
 inline constexpr int kPlainGemmThreads = 256;
 
 // c[m, n] = (accumulate ? c : 0) + a[m, k] b[k, n]; c is f32, or f64 for f64 operands. Operands a,
@@ -178,11 +178,11 @@ struct PlainGemmArgs {
   bool accumulate;
   UsedRows used;  // of C
   LoopNest<3> nest;
-  std::int64_t turns;  // of the loops that are kept
-  std::int64_t sums;   // of the others
+  std::int64_t turns;  // iterations of the loops that are kept
+  std::int64_t sums;   // iterations of the others
 };
 
-// As Visibility: key k is seen by query q iff k < prefix or low <= k - q <= high.
+// As Visibility: query q sees key k iff k < prefix or low <= k - q <= high.
 struct PlainMask {
   std::int64_t low;
   std::int64_t high;
@@ -193,14 +193,14 @@ struct PlainMask {
   }
 };
 
-// A mask's data, by position: 32-bit integers, so many apart.
+// A table of a mask, by position: 32-bit integers; stride in entries.
 struct PlainTable {
   const std::int32_t* data;  // null: no mask reads it
   std::int64_t stride;
 };
 
-// As MaskTables (exec/actions/problems.h): a query sees a key iff their documents are equal, and
-// the key is there.
+// As MaskTables (exec/actions/problems.h): a query sees a key iff their documents are equal and the
+// key exists.
 struct PlainTables {
   PlainTable documents;
   PlainTable length;
@@ -212,12 +212,12 @@ struct PlainTables {
   bool any;
 };
 
-inline constexpr int kPlainRows = 16;    // of a result, of a block: four of each warp
-inline constexpr int kPlainInner = 32;   // what they meet at a time: one of each lane
-inline constexpr int kPlainSlice = 128;  // columns of a result at a time
+inline constexpr int kPlainRows = 16;    // result rows of a thread block: four for each warp
+inline constexpr int kPlainInner = 32;   // inner rows that they meet at a time: one for each lane
+inline constexpr int kPlainSlice = 128;  // result columns at a time
 inline constexpr int kPlainAttentionThreads = 128;
 
-// softmax(scale q k^T) v of one head after the other, into the state (o, lse): f32, or f64 for f64
+// softmax(scale q k^T) v, one head after the other, into the state (o, lse): f32, or f64 for f64
 // operands. Operands q, k, v, o, lse, and the mask's tables.
 struct PlainAttentionArgs {
   PlainMatrix q;
@@ -249,11 +249,11 @@ struct PlainValues {
 struct PlainSums {
   void* data;
   std::int64_t row_stride;
-  bool carry;  // is to be added to
+  bool carry;  // the kernel adds to what is there
 };
 
-// The gradients of one head after the other. Operands q, k, v, do, lse, delta, dq, dk, dv,
-// and the mask's tables.
+// Attention backward, one head after the other. Operands q, k, v, do, lse, delta, dq, dk, dv, and
+// the mask's tables.
 struct PlainBackwardArgs {
   PlainMatrix q;
   PlainMatrix k;
@@ -272,9 +272,9 @@ struct PlainBackwardArgs {
   PlainMask mask;
   PlainTables tables;
   LoopNest<12> nest;
-  std::int64_t turns;      // of the loops that are kept
-  std::int64_t sums;       // of the others, which share dk and dv
-  std::int64_t dq_blocks;  // the first so many make dq, the next dk, the rest dv
+  std::int64_t turns;      // iterations of the loops that are kept
+  std::int64_t sums;       // iterations of the others, which share dk and dv
+  std::int64_t dq_blocks;  // the first dq_blocks jobs compute dq, the next dk_blocks dk, then dv
   std::int64_t dk_blocks;
   std::int64_t dv_blocks;
 };

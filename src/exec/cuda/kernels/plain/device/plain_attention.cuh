@@ -3,8 +3,8 @@
 #include "exec/cuda/kernels/plain/device/plain_labels.cuh"
 #include "exec/cuda/kernels/plain/device/plain_rows.cuh"
 
-// Attention with heads of any size, on the ordinary cores: a block has 16 queries of a head. Wide
-// values are made kPlainSlice columns at a time, each time with all scores.
+// Attention with heads of any size, on the CUDA cores. A thread block has 16 queries of a head. It
+// computes kPlainSlice value columns at a time and all scores again for each slice.
 namespace harpe::device {
 
 template <class Real>
@@ -14,22 +14,21 @@ struct PlainState {
   Real output[kRowsOfWarp][kColumnsOfLane];
 };
 
-// One head's results.
+// The results of one head.
 template <class Real>
 struct PlainResults {
   Real* o;
   Real* lse;
 };
 
-// A head's operands, in bytes from the first one's; its masks' tables; labels of the warp's
-// queries.
+// A head: byte offsets of its operands, its mask's tables, and labels of the warp's queries.
 struct PlainHead {
   std::int64_t q, k, v;
   PlainTables tables;
   std::int64_t labels[kRowsOfWarp];
 };
 
-// A normalised state is one key of score lse and value o.
+// Starts from the carried state, which acts like one key with score lse and value o.
 template <class Real>
 HP_DEVICE void begin_state(const PlainAttentionArgs& args, const PlainResults<Real>& results,
                            std::int64_t query, std::int64_t column, PlainState<Real>& state) {
@@ -48,7 +47,7 @@ HP_DEVICE void begin_state(const PlainAttentionArgs& args, const PlainResults<Re
   }
 }
 
-// Scores to weights relative to the rows' maxima, which are brought up to date.
+// Turns scores into weights relative to the rows' maxima, which it updates.
 template <class Real>
 HP_DEVICE void weigh(const std::uint32_t (&seen)[kRowsOfWarp], Real scale,
                      Real (&scores)[kRowsOfWarp], PlainState<Real>& state) {
@@ -56,7 +55,7 @@ HP_DEVICE void weigh(const std::uint32_t (&seen)[kRowsOfWarp], Real scale,
   for (int i = 0; i < kRowsOfWarp; ++i) {
     const bool shown = (seen[i] >> lane_index() & 1U) != 0;
     const Real score = scores[i] * scale;
-    // NaN are passed over here, and reach the sum.
+    // A NaN does not become the maximum, but it reaches the sum.
     const Real most = warp_max(shown && score == score ? score : none<Real>());
     const Real before = state.max[i];
     const Real after = most > before ? most : before;
@@ -73,7 +72,7 @@ HP_DEVICE void weigh(const std::uint32_t (&seen)[kRowsOfWarp], Real scale,
 template <class Real>
 HP_DEVICE void store_state(const PlainAttentionArgs& args, const PlainResults<Real>& results,
                            std::int64_t query, std::int64_t column, const PlainState<Real>& state) {
-  const bool last = column + kPlainSlice >= args.value_dim;  // nobody reads lse any more
+  const bool last = column + kPlainSlice >= args.value_dim;  // no later slice reads lse
 #pragma unroll
   for (int i = 0; i < kRowsOfWarp; ++i) {
     const std::int64_t row = query + warp_row() + i;
@@ -92,7 +91,7 @@ HP_DEVICE void store_state(const PlainAttentionArgs& args, const PlainResults<Re
   }
 }
 
-// Labels of the warp's queries.
+// Sets the labels of the warp's queries.
 HP_DEVICE void label_queries(const PlainAttentionArgs& args, const PlainTables& tables,
                              std::int64_t query, std::int64_t (&labels)[kRowsOfWarp]) {
 #pragma unroll
@@ -102,12 +101,12 @@ HP_DEVICE void label_queries(const PlainAttentionArgs& args, const PlainTables& 
   }
 }
 
-// Stretches of keys that are walked through one after the other: the pages of the sequence, or one.
+// The number of runs of keys, which are processed in order: the pages of the sequence, or one.
 HP_DEVICE std::int64_t count_runs(const PlainTables& tables) {
   return tables.pages.data == nullptr ? 1 : used_pages(tables);
 }
 
-// What run `at` has of `range`: of a page, the keys that there are.
+// The keys of run `at` within `range`; of a page only those that exist.
 HP_DEVICE PlainRange run_of(const PlainTables& tables, const PlainRange& range, std::int64_t at) {
   if (tables.pages.data == nullptr) return range;
   const std::int64_t held = entry_of(tables.pages, at);
@@ -121,8 +120,9 @@ HP_DEVICE PlainRange run_of(const PlainTables& tables, const PlainRange& range, 
   return {begin > range.begin ? begin : range.begin, end < range.end ? end : range.end};
 }
 
-// Which of the keys from `key` on, up to `end`, the warp's queries see, as bits. Whether any of the
-// block's sees any, as far as masks on data say; of a run of pages all do.
+// Sets in `seen`, for each query of the warp, the bits of the keys from `key` to `end` that it
+// sees. With tables but without pages it returns whether any query of the block sees any of them,
+// else true: all keys of a page's run exist.
 HP_DEVICE bool find_seen(const PlainAttentionArgs& args, const PlainTables& tables,
                          const std::int64_t (&labels)[kRowsOfWarp], std::int64_t query,
                          std::int64_t key, std::int64_t end, std::uint32_t (&seen)[kRowsOfWarp]) {
@@ -186,7 +186,7 @@ HP_DEVICE void attend_tile(const PlainAttentionArgs& args, std::int64_t query, s
   }
 }
 
-// The grid is any number of blocks.
+// The grid may have any number of thread blocks.
 template <class Real>
 HP_DEVICE void plain_attention(const PlainAttentionArgs& args) {
   __shared__ PlainTiles<Real> tiles;

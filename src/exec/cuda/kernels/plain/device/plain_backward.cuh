@@ -3,15 +3,15 @@
 #include "exec/cuda/kernels/plain/device/plain_labels.cuh"
 #include "exec/cuda/kernels/plain/device/plain_rows.cuh"
 
-// The gradients of attention, on the ordinary cores: with p = e^(scale q k^T - lse) and
-// s = p (do v^T - delta), dq = scale s k, dk = scale s^T q, dv = p^T do. A block makes 16 rows and
-// kPlainSlice columns of one of them, with all it needs of p and s, so that nobody adds to what
-// another writes and the sums have one order.
+// Attention backward on the CUDA cores: with p = e^(scale q k^T - lse) and s = p (do v^T - delta),
+// dq = scale s k, dk = scale s^T q, dv = p^T do. A job is 16 rows and kPlainSlice columns of one of
+// them. A thread block computes all that the job needs of p and s itself, so no two blocks add to
+// one result, and sums have a fixed order.
 namespace harpe::device {
 
 enum class PlainBackward : std::uint8_t { Query, Key, Value };
 
-// What a block makes: rows from `first` on, columns from `column` on, of turn `turn`.
+// A job: rows from `first` on and columns from `column` on, of iteration `turn`.
 struct PlainJob {
   PlainBackward of;
   std::int64_t first;
@@ -19,12 +19,12 @@ struct PlainJob {
   std::int64_t turn;
 };
 
-// Where a turn's operands begin, in bytes from the first turn's.
+// Offsets of an iteration's operands from those of the first, in bytes.
 struct PlainOffsets {
   std::int64_t q, k, v, d_o, lse, delta, dq, dk, dv, documents, length, pages;
 };
 
-// Turn `outer` of the first `loops` loops and turn `inner` of the rest.
+// Offsets of iteration `outer` of the first `loops` loops and iteration `inner` of the rest.
 HP_DEVICE PlainOffsets offsets_of(const PlainBackwardArgs& args, int loops, std::int64_t outer,
                                   std::int64_t inner) {
   std::int64_t at[12] = {};
@@ -64,10 +64,10 @@ HP_DEVICE Real load_value(const PlainValues& values, std::int64_t offset, std::i
   return load_number<Real>(moved(values.data, offset), values.number, at * values.stride);
 }
 
-// One turn's pairs of the warp's rows and inner rows.
+// The mask data of one iteration's pairs of the warp's rows and inner rows.
 struct PlainPairs {
   PlainTables tables;
-  std::int64_t labels[kRowsOfWarp];  // of the rows
+  std::int64_t labels[kRowsOfWarp];  // of the warp's rows
 
   [[nodiscard]] HP_DEVICE std::int64_t label(bool of_query, std::int64_t at, bool exists) const {
     return of_query ? query_label(tables, at, exists) : key_label(tables, at, exists);
@@ -87,8 +87,8 @@ HP_DEVICE PlainPairs pairs_of(const PlainBackwardArgs& args, const PlainJob& job
   return pairs;
 }
 
-// Of the pairs of the warp's rows with the lane's inner row: which there are, as bits of inner
-// rows. Whether the block has any, as far as masks on data say.
+// Sets in `seen`, for each row of the warp, the bits of the inner rows that it pairs with. With
+// tables it returns whether the block has any pair at all, else true.
 HP_DEVICE bool find_pairs(const PlainBackwardArgs& args, const PlainJob& job,
                           const PlainPairs& pairs, std::int64_t inner, std::int64_t end,
                           std::uint32_t (&seen)[kRowsOfWarp]) {
@@ -108,7 +108,8 @@ HP_DEVICE bool find_pairs(const PlainBackwardArgs& args, const PlainJob& job,
   return !args.tables.any || __syncthreads_or(static_cast<int>(any)) != 0;
 }
 
-// Scores to p, or to the gradients of the scores. A query that sees nothing has no pairs.
+// Turns scores into p or, for dq and dk, into gradients of scores. Removes the pairs of queries
+// that see nothing from `seen`.
 template <class Real>
 HP_DEVICE void weigh_pairs(const PlainBackwardArgs& args, const PlainJob& job,
                            const PlainOffsets& offsets, std::int64_t inner,
@@ -132,7 +133,7 @@ HP_DEVICE void weigh_pairs(const PlainBackwardArgs& args, const PlainJob& job,
   }
 }
 
-// Adds what one turn contributes to the block's rows.
+// Adds one iteration's contribution to the job's sums.
 template <class Real>
 HP_DEVICE void add_turn(const PlainBackwardArgs& args, const PlainJob& job,
                         const PlainOffsets& offsets, PlainTiles<Real>& tiles,
@@ -210,7 +211,7 @@ HP_DEVICE void make_backward(const PlainBackwardArgs& args, const PlainJob& job,
   }
 }
 
-// The grid is any number of blocks.
+// The grid may have any number of thread blocks.
 template <class Real>
 HP_DEVICE void plain_backward(const PlainBackwardArgs& args) {
   __shared__ PlainTiles<Real> tiles;

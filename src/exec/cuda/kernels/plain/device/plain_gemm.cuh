@@ -3,31 +3,31 @@
 #include "exec/cuda/device/ragged.cuh"
 #include "exec/cuda/kernels/plain/device/plain_args.h"
 
-// Products of matrices as they lie, on the ordinary cores: 256 threads make 64 x 64 of C, 4 x 4
-// each, from operands widened in shared memory. The sums of an element are taken in one order.
+// GEMM with any strides, on the CUDA cores: 256 threads compute 64 x 64 of C, 4 x 4 each, from
+// operands widened in shared memory. Each element is summed in a fixed order.
 namespace harpe::device {
 
 inline constexpr int kPlainDepth = 16;
 
 template <class Real>
 struct PlainGemmTiles {
-  // Rows of A, and columns of B, along the last dimension.
+  // The last dimension runs over rows of A, and over columns of B.
   alignas(16) Real a[kPlainDepth][kPlainTile + 4];
   alignas(16) Real b[kPlainDepth][kPlainTile + 4];
 };
 
-// What of an operand a tile is: elements [first, first + kPlainTile) x [depth, depth + kPlainDepth)
-// where they exist.
+// An operand of a tile: elements [first, first + kPlainTile) x [depth, depth + kPlainDepth), as far
+// as they exist.
 struct PlainPanel {
   const void* data;
   Number number;
   std::int64_t stride;  // along C's rows or columns
   std::int64_t depth_stride;
   std::int64_t first;
-  std::int64_t count;  // of all rows or columns
+  std::int64_t count;  // number of all rows or columns
 };
 
-// Neighbouring threads take what lies side by side.
+// Neighbouring threads load neighbouring elements.
 template <class Real>
 HP_DEVICE void load_panel(const PlainPanel& panel, std::int64_t depth, std::int64_t k,
                           Real (&tile)[kPlainDepth][kPlainTile + 4]) {
@@ -110,7 +110,7 @@ HP_DEVICE void plain_gemm_tile(const PlainGemmArgs& args, std::int64_t rows, std
   }
 }
 
-// The grid is any number of blocks.
+// The grid may have any number of thread blocks.
 template <class Real>
 HP_DEVICE void plain_gemm(const PlainGemmArgs& args) {
   __shared__ PlainGemmTiles<Real> tiles;

@@ -3,11 +3,11 @@
 #include "exec/cuda/device/numbers.cuh"
 #include "exec/cuda/kernels/plain/device/plain_args.h"
 
-// Masks on data: a query sees a key, as far as data go, iff their labels are equal (the host's
-// make_labels). Nothing of a key that is not seen is used, whatever it holds.
+// Masks on data: by its tables a query sees a key iff their labels are equal (see make_labels of
+// the CPU kernels). Data of hidden keys are never used.
 namespace harpe::device {
 
-// No query's label.
+// A label that no query has.
 inline constexpr std::int64_t kUnseenLabel = -0x7fffffffffffffffLL - 1;
 
 HP_DEVICE std::int32_t entry_of(const PlainTable& table, std::int64_t at) {
@@ -27,15 +27,15 @@ HP_DEVICE PlainTables tables_at(PlainTables tables, std::int64_t documents, std:
   return tables;
 }
 
-// How many entries of the page table say something: those within the length.
+// The number of page-table entries in use: those within the length.
 HP_DEVICE std::int64_t used_pages(const PlainTables& tables) {
   if (tables.length.data == nullptr) return tables.page_count;
   const std::int64_t pages = (tables.length.data[0] + tables.page - 1) / tables.page;
   return pages < tables.page_count ? pages : tables.page_count;
 }
 
-// Which page of the sequence the page `held` of the storage holds: the last that says so, or -1. By
-// a warp, which has one `held`.
+// The page of the sequence that page `held` of the storage holds: the last entry that names it, or
+// -1. By a warp with one `held`.
 HP_DEVICE std::int64_t find_page(const PlainTables& tables, std::int64_t held) {
   const auto lane = static_cast<std::int64_t>(threadIdx.x % 32);
   const std::int64_t used = used_pages(tables);
@@ -49,7 +49,7 @@ HP_DEVICE std::int64_t find_page(const PlainTables& tables, std::int64_t held) {
   return found;
 }
 
-// The position in the sequence of each lane's place, or -1. By a warp.
+// The position in the sequence of each lane's place in the storage, or -1. By a warp.
 HP_DEVICE std::int64_t position_of(const PlainTables& tables, std::int64_t place, bool exists) {
   const std::int64_t mine = exists ? place / tables.page : -1;
   std::int64_t position = -1;
@@ -63,7 +63,7 @@ HP_DEVICE std::int64_t position_of(const PlainTables& tables, std::int64_t place
   return position;
 }
 
-// Of each lane's key; `exists`: it has one. By a warp.
+// The label of each lane's key; `exists`: the lane has a key. By a warp.
 HP_DEVICE std::int64_t key_label(const PlainTables& tables, std::int64_t key, bool exists) {
   const std::int64_t place = tables.first_key + key;
   std::int64_t position = place;

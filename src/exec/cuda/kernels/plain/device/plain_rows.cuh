@@ -3,8 +3,8 @@
 #include "exec/cuda/device/numbers.cuh"
 #include "exec/cuda/kernels/plain/device/plain_args.h"
 
-// What plain attention and its gradients have in common: four warps have four rows each, and meet
-// kPlainInner rows of another matrix at a time, one of each lane.
+// What plain attention forward and backward have in common: each of four warps has four rows. They
+// meet kPlainInner inner rows, of another matrix, at a time, one for each lane.
 namespace harpe::device {
 
 inline constexpr int kPlainChunk = 32;  // columns that are multiplied at a time
@@ -18,9 +18,9 @@ struct PlainTiles {
   Real values[kPlainInner][kPlainSlice];
 };
 
-// Rows from one on; those from `count` on do not exist.
+// Consecutive rows; those from `count` on do not exist.
 struct PlainBand {
-  PlainMatrix matrix;  // its first row
+  PlainMatrix matrix;  // begins at the band's first row
   std::int64_t count;
 };
 
@@ -32,7 +32,7 @@ HP_DEVICE PlainBand band_of(const PlainMatrix& matrix, std::int64_t offset, std:
   return band;
 }
 
-// tile = columns [column, column + kColumns) of the band, 0 where there is nothing.
+// tile = columns [column, column + kColumns) of the band; elements that do not exist are 0.
 template <class Real, int kRows, int kColumns, int kStride>
 HP_DEVICE void load_band(const PlainBand& band, std::int64_t column, std::int64_t columns,
                          Real (&tile)[kRows][kStride]) {
@@ -59,7 +59,7 @@ HP_DEVICE void multiply_rows(PlainTiles<Real>& tiles, const PlainBand& rows, con
   for (int i = 0; i < kRowsOfWarp; ++i) dots[i] = 0;
 #pragma unroll 1
   for (std::int64_t column = 0; column < columns; column += kPlainChunk) {
-    __syncthreads();  // what was there is used up
+    __syncthreads();  // all threads have read the previous tiles
     load_band<Real, kPlainRows, kPlainChunk>(rows, column, columns, tiles.rows);
     load_band<Real, kPlainInner, kPlainChunk>(inner, column, columns, tiles.inner);
     __syncthreads();
@@ -72,8 +72,8 @@ HP_DEVICE void multiply_rows(PlainTiles<Real>& tiles, const PlainBand& rows, con
   }
 }
 
-// sums[i] += the sum of weight x value over the inner rows that row i sees; the others are left
-// out, whatever their values are. By the whole block.
+// sums[i] += the sum of weight x value over the inner rows that row i sees. Values of other inner
+// rows are not used. By the whole block.
 template <class Real>
 HP_DEVICE void add_weighted(PlainTiles<Real>& tiles, const PlainBand& inner, std::int64_t column,
                             std::int64_t columns, const Real (&weights)[kRowsOfWarp],
@@ -107,7 +107,7 @@ HP_DEVICE std::int64_t clamped(std::int64_t at, std::int64_t count) {
   return at < 0 ? 0 : (at > count ? count : at);
 }
 
-// Keys outside of which none of queries [first, last] sees any.
+// A range that contains every key that a query in [first, last] sees.
 HP_DEVICE PlainRange seen_keys(const PlainMask& mask, std::int64_t first, std::int64_t last,
                                std::int64_t keys) {
   const std::int64_t high = last + mask.high + 1;
@@ -115,7 +115,7 @@ HP_DEVICE PlainRange seen_keys(const PlainMask& mask, std::int64_t first, std::i
           clamped(mask.prefix > high ? mask.prefix : high, keys)};
 }
 
-// Queries outside of which none sees any of keys [first, last].
+// A range that contains every query that sees a key in [first, last].
 HP_DEVICE PlainRange seeing_queries(const PlainMask& mask, std::int64_t first, std::int64_t last,
                                     std::int64_t queries) {
   if (first < mask.prefix) return {0, queries};

@@ -2,19 +2,19 @@
 
 #include "exec/cuda/kernels/plain/device/choices.cuh"
 
-// Rows that follow a route. A block has some tokens of the slab: it counts the choices of all
-// tokens before them, so that it knows the slots of its own, and moves their rows. Every count and
-// every sum has one order.
+// Moves rows along a route. A thread block has some tokens of the slab. It counts the choices of
+// all tokens before them, which gives the slots of its own choices, and then moves the rows. Slots
+// and sums have a fixed order.
 namespace harpe::device {
 
-// Of a block.
+// The shared memory of a thread block.
 struct RouteTiles {
   std::int32_t counts[kRouteMostExperts];  // choices of each expert so far
-  std::int32_t experts[kRouteEntries];     // of the block's choices; -1: of none here
+  std::int32_t experts[kRouteEntries];     // of the block's choices; -1: not in this walk
   std::int32_t slots[kRouteEntries];
-  void* places[kRouteEntries];  // where the slot is; null: not here
+  void* places[kRouteEntries];  // address of the slot; null: not here
   double weights[kRouteEntries];
-  const RouteRun* runs[kRouteEntries];  // of the block's tokens
+  const RouteRun* runs[kRouteEntries];  // the run of each of the block's tokens
 };
 
 HP_DEVICE const RouteRun* runs_of(const RouteArgs& args) {
@@ -27,7 +27,7 @@ HP_DEVICE const std::int32_t* first_places_of(const RouteArgs& args) {
   return static_cast<const std::int32_t*>(moved(args.table, args.first_places_at));
 }
 
-// -1: not one of the walk's.
+// The index of the chosen expert in the walk; -1: the walk does not have it.
 HP_DEVICE std::int32_t expert_of(const RouteArgs& args, const RouteRun& run, std::int64_t token,
                                  std::int64_t choice) {
   const std::int64_t expert =
@@ -70,7 +70,7 @@ HP_DEVICE const RouteRun* find_run(const RouteArgs& args, std::int64_t token) {
   return &runs[low];
 }
 
-// The choices of tokens [begin, end), in shared memory.
+// Loads the choices of tokens [begin, end) into shared memory. By the whole block.
 HP_DEVICE void load_choices(const RouteArgs& args, std::int64_t begin, std::int64_t end,
                             RouteTiles& tiles) {
   const int entries = static_cast<int>(end - begin) * args.choices;
@@ -88,7 +88,8 @@ HP_DEVICE void load_choices(const RouteArgs& args, std::int64_t begin, std::int6
   __syncthreads();
 }
 
-// Each choice the next slot of its expert. By the first warp.
+// Gives each choice the next slot of its expert, in order. The first warp does it; all threads
+// meet at a barrier afterwards.
 HP_DEVICE void take_slots(int entries, RouteTiles& tiles) {
   if (threadIdx.x < 32) {
     const std::uint32_t before = (1U << threadIdx.x) - 1;
@@ -106,7 +107,7 @@ HP_DEVICE void take_slots(int entries, RouteTiles& tiles) {
   __syncthreads();
 }
 
-// Where the slots are.
+// Finds the address of each slot.
 HP_DEVICE void find_places(const RouteArgs& args, int entries, RouteTiles& tiles) {
   for (int at = static_cast<int>(threadIdx.x); at < entries; at += kRouteThreads) {
     tiles.places[at] = nullptr;
@@ -144,7 +145,7 @@ HP_DEVICE TokenRange find_slots(const RouteArgs& args, RouteTiles& tiles) {
   return {begin, end};
 }
 
-// Where a token's row is; null: nowhere.
+// The address of a token's row; null: it has none.
 HP_DEVICE void* row_of(const RouteRun& run, std::int64_t token) {
   return run.rows == nullptr ? nullptr : moved(run.rows, (token - run.first) * run.row_stride);
 }
@@ -154,7 +155,7 @@ HP_DEVICE std::int64_t filled_of(const RoutePlace& place, std::int32_t choices) 
   return filled < 0 ? 0 : (filled > place.slots ? place.slots : filled);
 }
 
-// Calls body(token, offsets) for every turn of every token's row.
+// Calls body(token, offsets) for every iteration over every token's row.
 template <class Body>
 HP_DEVICE void for_each_turn(const RouteArgs& args, int tokens, const Body& body) {
   const std::int64_t count = tokens * args.turns;
@@ -167,7 +168,7 @@ HP_DEVICE void for_each_turn(const RouteArgs& args, int tokens, const Body& body
   }
 }
 
-// Words are copied, `convert` takes numbers.
+// Copies words, or with kConverts converts numbers.
 template <class Word, bool kConverts>
 HP_DEVICE void copy_rows(const RouteArgs& args, const TokenRange& tokens, const RouteTiles& tiles) {
   for_each_turn(args, static_cast<int>(tokens.end - tokens.begin),
@@ -195,7 +196,8 @@ HP_DEVICE void copy_rows(const RouteArgs& args, const TokenRange& tokens, const 
                 });
 }
 
-// Zeros in the slots that no choice takes, some of each place. Requires: everything is counted.
+// Stores zeros into the slots that no choice fills; each block takes some slots of every place.
+// Requires: all choices of the slab are counted.
 template <class Word>
 HP_DEVICE void pad_rows(const RouteArgs& args, const RouteTiles& tiles) {
 #pragma unroll 1
@@ -224,7 +226,8 @@ HP_DEVICE void gather_by(const RouteArgs& args, const TokenRange& tokens, RouteT
   pad_rows<Word>(args, tiles);
 }
 
-// What a place's block has in the end. By the block that has counted everything.
+// Stores the number of filled slots of each place, or of all its slots with `pads`. By the thread
+// block with the last tokens, which has counted all choices.
 HP_DEVICE void say_used(const RouteArgs& args, const RouteTiles& tiles) {
   for (int expert = static_cast<int>(threadIdx.x); expert < args.experts; expert += kRouteThreads) {
     for (int i = first_places_of(args)[expert]; i < first_places_of(args)[expert + 1]; ++i) {
@@ -235,7 +238,7 @@ HP_DEVICE void say_used(const RouteArgs& args, const RouteTiles& tiles) {
   }
 }
 
-// slots[expert][slot] = the token's row. The blocks of the grid have all tokens.
+// slots[expert][slot] = the token's row. The grid covers all tokens.
 HP_DEVICE void gather_rows(const RouteArgs& args) {
   __shared__ RouteTiles tiles;
   const TokenRange tokens = find_slots(args, tiles);
@@ -301,8 +304,8 @@ HP_DEVICE void combine_by(const RouteArgs& args, const TokenRange& tokens,
                 });
 }
 
-// sums[token] += weight x slots[expert][slot] over the token's choices, in order. The blocks of the
-// grid have all tokens.
+// sums[token] += weight x slots[expert][slot] over the token's choices, in order. The grid covers
+// all tokens.
 template <class Real>
 HP_DEVICE void combine_rows(const RouteArgs& args) {
   __shared__ RouteTiles tiles;

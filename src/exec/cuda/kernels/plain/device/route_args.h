@@ -2,61 +2,61 @@
 
 #include "exec/cuda/kernels/plain/device/plain_args.h"
 
-// What the kernels that follow a route are launched with (exec/actions/route_actions.h). Steps in
-// bytes. Host and device.
+// The arguments of kernels that follow a route (exec/actions/route_actions.h), for host and device.
+// Steps in bytes.
 namespace harpe::device {
 
 inline constexpr int kRouteThreads = 256;
-inline constexpr int kRouteEntries = 512;       // choices that a block has slots for at a time
-inline constexpr int kRouteMostExperts = 2048;  // that a walk counts
+inline constexpr int kRouteEntries = 512;       // the most choices of a thread block's tokens
+inline constexpr int kRouteMostExperts = 2048;  // the most experts of a walk
 
-// Choices in memory: 32-bit integers, or 64-bit ones.
+// A table with an entry per token and choice: indices of 32 or 64 bits, or weights.
 struct ChoiceTable {
   const void* data;
   std::int64_t token_stride;
   std::int64_t choice_stride;
 };
 
-// Tokens of a slab, one after the other in memory.
+// Tokens of a slab that are adjacent in memory.
 struct RouteRun {
-  std::int64_t first;  // tokens of the slab before these
+  std::int64_t first;  // number of the slab's tokens before these
   std::int64_t tokens;
   ChoiceTable index;
-  ChoiceTable weights;  // of combine_rows
-  void* rows;           // null: only counted
+  ChoiceTable weights;  // combine_rows
+  void* rows;           // null: the tokens are only counted
   std::int64_t row_stride;
   bool accumulate;
 };
 
-// Slots of the slab, of one expert, that lie in one block.
+// The slots of a slab, for one expert, that lie in one block.
 struct RoutePlace {
-  std::int64_t before;
+  std::int64_t before;  // number of the expert's slots before these
   std::int64_t slots;
   void* data;
   std::int64_t stride;
-  std::int32_t* used;  // of gather_rows
+  std::int32_t* used;  // gather_rows: receives the number of filled slots
 };
 
-// A walk over a slab: its choices in order, each with the next slot of its expert.
+// A walk over a slab. Its choices are taken in order; each gets the next slot of its expert.
 struct RouteArgs {
-  // In memory of the GPU: all runs, all places by experts, and which place is each expert's first
-  // (one more than experts), at so many bytes.
+  // In GPU memory: all runs, then at these byte offsets all places ordered by expert, and the index
+  // of each expert's first place (experts + 1 entries).
   const void* table;
   std::int64_t places_at;
   std::int64_t first_places_at;
   std::int32_t runs;
   std::int32_t experts;
-  std::int32_t choices;          // of a token
-  std::int32_t tokens_of_block;  // times `choices`: at most kRouteEntries
+  std::int32_t choices;          // per token
+  std::int32_t tokens_of_block;  // times `choices` at most kRouteEntries
   std::int64_t tokens;           // of all runs
   std::int64_t first_expert;
   bool wide_index;
-  bool pads;  // gather_rows: slots that no choice takes hold zeros
+  bool pads;  // gather_rows: stores zeros into slots that no choice fills
   Number row_number;
   Number slot_number;
   Number weight_number;
-  // Over a row; operands: what is made, what it is made of. `turns` are words of so many bytes or,
-  // where these are 0, numbers that are converted, one or `vectors` of them at a time.
+  // Loops over a row; operands: result, source. An iteration is a word of `word_bytes` bytes. If
+  // word_bytes is 0, it is a number that is converted or summed, or map_width() with `vectors`.
   LoopNest<2> nest;
   std::int64_t turns;
   std::int32_t word_bytes;
@@ -68,7 +68,7 @@ struct LimitArgs {
   void* kept;
   std::int64_t kept_token_stride;
   std::int64_t kept_choice_stride;
-  std::int64_t first;  // token whose choices are the first kept ones
+  std::int64_t first;  // the first token whose choices are stored; earlier ones are only counted
   std::int64_t tokens;
   std::int64_t choices;
   std::int64_t experts;

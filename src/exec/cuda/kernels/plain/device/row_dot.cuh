@@ -3,7 +3,8 @@
 #include "exec/cuda/device/numbers.cuh"
 #include "exec/cuda/kernels/plain/device/plain_args.h"
 
-// Dot products of rows, a warp a row: each lane sums every 32nd product, then the lanes are summed.
+// Dot products of rows, one warp per row: each lane sums every 32nd product, then the warp adds up
+// its lanes.
 namespace harpe::device {
 
 template <class Real>

@@ -4,16 +4,16 @@
 #include "exec/cuda/device/ragged.cuh"
 #include "exec/cuda/kernels/plain/device/plain_args.h"
 
-// Moves and functions element by element over strided boxes. Every thread strides over the grid.
+// Moves and element-wise functions over strided boxes, with grid-stride loops.
 namespace harpe::device {
 
-// Of what the turns of the outermost loop, each as long, go through, that which is used.
+// The iterations that belong to rows in use; the outermost loop runs over rows.
 HP_DEVICE std::int64_t used_turns(const UsedRows& used, std::int64_t turns) {
   if (used.rows == nullptr) return turns;
   return used_of(used, used.capacity) * (turns / used.capacity);
 }
 
-// 32 bits where they can number what there is: divisions take a fraction of the time.
+// Whether 32 bits can number the iterations; divisions are then several times faster.
 HP_DEVICE bool is_short(std::int64_t count) { return count < (std::int64_t{1} << 31); }
 
 HP_DEVICE StridedPlace place_of(const MoveArgs& args) {
@@ -71,7 +71,7 @@ HP_DEVICE void each(Real (&a)[kCount], const Real (&b)[kCount], const Function& 
   for (int i = 0; i < kCount; ++i) a[i] = function(a[i], b[i]);
 }
 
-// Accumulate has the sums in b.
+// For Accumulate `b` holds the sums so far.
 template <class Real, int kCount>
 HP_DEVICE void evaluate(const MapArgs& args, Real (&a)[kCount], const Real (&b)[kCount]) {
   switch (args.function) {
@@ -134,7 +134,7 @@ HP_DEVICE void map_turns(const MapArgs& args, const StridedPlace& place) {
   }
 }
 
-// Real is what is computed in.
+// Real: the type of the computation.
 template <class Real>
 HP_DEVICE void map(const MapArgs& args) {
   const StridedPlace place = place_of(args);
