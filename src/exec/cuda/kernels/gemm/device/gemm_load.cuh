@@ -1,0 +1,232 @@
+#pragma once
+
+#include "exec/cuda/device/tma.cuh"
+#include "exec/cuda/device/wait.cuh"
+#include "exec/cuda/kernels/gemm/device/gemm_walk.cuh"
+
+// The producer's loads of A and B (gemm.cuh), by warp 0, and the flags that warp 3 acquires for it.
+namespace harpe::device {
+
+// `first_row`: the row of the tensor map at which B begins.
+template <GemmConfig kConfig, GemmLayout kLayout = kConfig.layout>
+HP_DEVICE void load_b(const TensorMap* map, const GemmShared<kConfig>& shared, int stage, int n,
+                      int k, int first_row = 0) {
+  constexpr bool kRows = kLayout == GemmLayout::KMajor;  // of 64 values along K
+  constexpr GemmConfig kLoaded = kRows ? kConfig : kConfig.for_addends();
+  constexpr bool kSharesRows = kLoaded.shares_b_rows();
+  // Columns that this thread block loads.
+  constexpr int kShare = kConfig.tile_n / (kSharesRows ? 1 : kConfig.cluster);
+  constexpr int kBoxes = kRows ? 1 : kShare / 64;
+  Barrier* filled = &shared.control().filled[stage];
+  const int in_cluster = kConfig.cluster == 1 ? 0 : static_cast<int>(block_in_cluster());
+  const int first = kSharesRows ? 0 : in_cluster * kShare;
+  const int first_k = kSharesRows ? in_cluster * kLoaded.b_box_rows() : 0;
+#pragma unroll
+  for (int box = 0; box < kBoxes; ++box) {
+    const int column = first + box * 64;
+    char* to = shared.b(stage) + (column + first_k) * 128;
+    const int x = kRows ? k : n + column;
+    const int y = first_row + (kRows ? n + column : k + first_k);
+    if constexpr (kConfig.cluster == 1) {
+      load_tile(to, map, filled, x, y);
+    } else {
+      load_tile_multicast(to, map, filled, x, y, (1 << kConfig.cluster) - 1);
+    }
+  }
+}
+
+// `k`: column within the K chunk that the map describes; `row`: row within its panel.
+template <GemmConfig kConfig>
+HP_DEVICE void load_a(const TensorMap* map, const GemmShared<kConfig>& shared, int stage, int k,
+                      int row) {
+  constexpr int kBoxBytes = 64 * GemmConfig::kTileK * 2;
+  Barrier* filled = &shared.control().filled[stage];
+  if constexpr (kConfig.m_major) {
+#pragma unroll
+    for (int box = 0; box < kConfig.tile_m / 64; ++box) {
+      load_tile(shared.a(stage) + box * kBoxBytes, map, filled, row + box * 64, k);
+    }
+  } else {
+    load_tile(shared.a(stage), map, filled, k, row);
+  }
+}
+
+// Warp 3, one thread: acquires the flags in the order of their use, ahead of the loading warp, and
+// releases their number through shared memory at block scope. Polling a flag in memory takes
+// longer than a stage, so the loading warp reads the number instead.
+template <GemmConfig kConfig>
+HP_DEVICE void watch_arrivals(const GemmArgs& args, const GemmShared<kConfig>& shared,
+                              GemmWalk<kConfig> walk) {
+  auto& control = shared.control();
+  Waiter waiter(args.wait);
+  std::uint32_t arrived = 0;
+  for (; walk.valid(); walk.next()) {
+    for_each_piece(args, walk, [&](const GemmPiece& from, int piece, int, int) {
+      if (from.ready.flag == nullptr) return;
+      waiter.watch(from.ready, piece);
+      if (waiter.poisoned()) mark_poisoned(control.poisoned);
+      store_release_block(&control.arrived, ++arrived);
+    });
+  }
+}
+
+// One stage of an addend: its 64 rows from `k` on as B, with the identity's columns as A.
+template <GemmConfig kConfig>
+HP_DEVICE void load_addend(const GemmArgs& args, const GemmShared<kConfig>& shared,
+                           const GemmWalk<kConfig>& walk, const TensorMap* map, int stage, int k) {
+  const int in_cluster = kConfig.cluster == 1 ? 0 : static_cast<int>(block_in_cluster());
+  const int first_row = in_cluster * kConfig.tile_m;
+  load_b<kConfig, GemmLayout::NMajor>(map, shared, stage, walk.column(),
+                                      walk.row() - first_row + k);
+  load_tile(shared.a(stage), &args.identity, &shared.control().filled[stage], k, first_row);
+}
+
+// Whether warp 0 loads B before the preceding kernel of the stream has ended (PDL).
+template <GemmConfig kConfig>
+HP_DEVICE bool reads_b_ahead(const GemmArgs& args) {
+  return !kConfig.groups && args.b_is_fixed != 0 && args.waits == 0;
+}
+
+// Whether the walk's tile is the panel's last and has fewer rows than a tile.
+template <GemmConfig kConfig>
+HP_DEVICE bool has_rest(const GemmWalk<kConfig>& walk, const GemmPiece& from) {
+  return from.is_addend == 0 && walk.row() + kConfig.tile_m > walk.panel().rows;
+}
+
+// Bytes that TMA brings into a stage of the walk's tile.
+template <GemmConfig kConfig>
+HP_DEVICE std::uint32_t bytes_of_stage(const GemmWalk<kConfig>& walk, const GemmPiece& from) {
+  const int a_bytes = has_rest(walk, from) ? from.rest_bytes : from.a_bytes;
+  return static_cast<std::uint32_t>(kConfig.b_bytes() + a_bytes);
+}
+
+HP_DEVICE const TensorMap* b_of(const GemmArgs& args, const GemmPiece& piece) {
+  return piece.has_b != 0 ? &piece.b : &args.b;
+}
+
+// Loads B of the first K blocks, at most one for each stage; returns their number.
+template <GemmConfig kConfig>
+HP_DEVICE int load_b_ahead(const GemmArgs& args, const GemmShared<kConfig>& shared,
+                           const GemmWalk<kConfig>& walk) {
+  Ring<kConfig.stages> ring;
+  int ahead = 0;
+  if (!walk.valid()) return 0;
+  for_each_piece(args, walk, [&](const GemmPiece& from, int, int first, int last) {
+    if (from.is_addend != 0) return;
+    const std::uint32_t bytes = bytes_of_stage(walk, from);
+    for (int block = first; block < last && ahead < kConfig.stages; ++block, ring.advance()) {
+      arrive_expecting(&shared.control().filled[ring.slot], bytes);
+      load_b<kConfig>(b_of(args, from), shared, ring.slot, walk.column(),
+                      from.k_begin + block * GemmConfig::kTileK);
+      ++ahead;
+    }
+  });
+  return ahead;
+}
+
+// Warp 0, one thread: fills stage after stage. Rows of A beyond the end of a panel keep old data of
+// the stage; their results are not stored. B that no kernel writes is loaded before A's flag is
+// acquired; other B is loaded after it.
+template <GemmConfig kConfig>
+HP_DEVICE void load_stages(const GemmArgs& args, const GemmShared<kConfig>& shared,
+                           GemmWalk<kConfig> walk) {
+  auto& control = shared.control();
+  int ahead = 0;
+  if (reads_b_ahead<kConfig>(args)) {
+    ahead = load_b_ahead<kConfig>(args, shared, walk);
+    await_kernel_before();
+  }
+  if (args.waits == 0) let_next_kernel_begin();
+  Ring<kConfig.stages> ring;
+  std::uint32_t arrived = control.early;
+  std::uint32_t needed = 0;
+  for (; walk.valid(); walk.next()) {
+    for_each_piece(args, walk, [&](const GemmPiece& from, int, int first, int last) {
+      const auto load_b_at = [&](int k) {
+        load_b<kConfig>(b_of(args, from), shared, ring.slot, walk.column(), from.k_begin + k);
+      };
+      const std::uint32_t bytes = bytes_of_stage(walk, from);
+      const TensorMap* const rows = has_rest(walk, from) ? &from.rest : &from.map;
+      const bool comes_late = from.ready.flag != nullptr && args.b_is_fixed == 0;
+      if (from.ready.flag != nullptr) ++needed;
+      for (int block = first; block < last; ++block, ring.advance()) {
+        const int k = block * GemmConfig::kTileK;
+        const bool is_addend = kConfig.takes_addends() && from.is_addend != 0;
+        if (ahead > 0) {
+          --ahead;
+        } else {
+          wait_barrier(&control.emptied[ring.slot], ring.parity ^ 1);
+          arrive_expecting(&control.filled[ring.slot], bytes);
+          if (!is_addend && !comes_late) load_b_at(k);
+        }
+        if (arrived < needed) {
+          note_awaited(args.wait, from.ready);
+          const auto last = ring.before();
+          note_idle(
+              args.wait, [&] { return is_over(&control.emptied[last.slot], last.parity); },
+              [&] {
+                arrived = load_acquire_block(&control.arrived);
+                return arrived >= needed;
+              });
+          while (arrived < needed) arrived = load_acquire_block(&control.arrived);
+          note_stand(args.wait);
+          fence_proxy_async();
+        }
+        if (is_addend) {
+          load_addend<kConfig>(args, shared, walk, &from.map, ring.slot, k);
+        } else {
+          if (comes_late) load_b_at(k);
+          load_a<kConfig>(rows, shared, ring.slot, k, walk.row());
+        }
+      }
+    });
+  }
+  if (args.waits > 0) let_next_kernel_begin();  // this block awaits no more signals
+}
+
+// The same for groups, which wait for no flag. Where a group's last tile has fewer chunks, its
+// first chunk is loaded in their place; their results are not stored.
+template <GemmConfig kConfig>
+HP_DEVICE void load_group_stages(const GemmArgs& args, const GemmShared<kConfig>& shared,
+                                 GemmWalk<kConfig> walk) {
+  constexpr int kChunkBytes = kConfig.chunk_rows() * GemmConfig::kTileK * 2;
+  auto& control = shared.control();
+  const GemmPiece* const pieces = args.pieces == nullptr ? args.few_pieces : args.pieces;
+  Ring<kConfig.stages> ring;
+  for (; walk.valid(); walk.next()) {
+    GroupChunk chunks[GemmConfig::kChunks];
+#pragma unroll
+    for (int i = 0; i < GemmConfig::kChunks; ++i) {
+      chunks[i] = walk.chunk(i);
+      if (chunks[i].panel < 0) chunks[i] = chunks[0];
+    }
+    const int first_row = walk.panel().b_first;
+    for (int block = 0; block < walk.blocks(); ++block, ring.advance()) {
+      const int k = block * GemmConfig::kTileK;
+      Barrier* const filled = &control.filled[ring.slot];
+      wait_barrier(&control.emptied[ring.slot], ring.parity ^ 1);
+      arrive_expecting(filled, kConfig.stage_bytes());
+      load_b<kConfig>(&args.b, shared, ring.slot, walk.column(), k, first_row);
+#pragma unroll
+      for (int i = 0; i < GemmConfig::kChunks; ++i) {
+        load_tile(shared.a(ring.slot) + i * kChunkBytes, &pieces[chunks[i].panel].map, filled, k,
+                  chunks[i].row);
+      }
+    }
+  }
+}
+
+// One thread, before the block's start barrier: acquires the first flag if it is up already.
+template <GemmConfig kConfig>
+HP_DEVICE void look_early(const GemmArgs& args, const GemmShared<kConfig>& shared,
+                          const GemmWalk<kConfig>& walk) {
+  bool here = false;
+  if (args.waits > 0 && walk.valid()) {
+    const GemmPiece& from = piece_of(args, walk.panel().first_piece);
+    Waiter waiter(args.wait);
+    here = from.ready.flag != nullptr && walk.unit().part == 0 && waiter.look(from.ready, 0);
+  }
+  shared.control().early = here ? 1 : 0;
+}
+
+}  // namespace harpe::device
