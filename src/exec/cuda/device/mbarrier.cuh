@@ -128,18 +128,15 @@ HP_DEVICE std::uint32_t block_in_cluster() {
   return rank;
 }
 
-HP_DEVICE void arrive_in_cluster() {
-  asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+// After fence_barrier_init: announces this thread block's barriers to the cluster. The arrival is
+// relaxed, so it orders no other writes of this thread; a release would flush them to the L2 cache.
+HP_DEVICE void announce_barriers() {
+  asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
 }
 
-// Waits until all threads of the cluster have arrived.
+// Waits until all thread blocks of the cluster have announced their barriers.
 HP_DEVICE void await_cluster() {
   asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
-}
-
-HP_DEVICE void sync_cluster() {
-  arrive_in_cluster();
-  await_cluster();
 }
 
 // The address in block `block` of the cluster that corresponds to `pointer` in this block.
@@ -191,5 +188,15 @@ struct Ring {
     slot = position % Stages;
   }
 };
+
+// Waits until all slots are released; `ring` is the next position to fill. The loading thread of a
+// cluster calls this before it exits: until then other thread blocks multicast into its slots and
+// arrive at their barriers.
+template <int Stages>
+HP_DEVICE void await_released(Barrier* emptied, Ring<Stages> ring) {
+  for (int i = 0; i < Stages; ++i, ring.advance()) {
+    wait_barrier(&emptied[ring.slot], ring.parity ^ 1);
+  }
+}
 
 }  // namespace harpe::device

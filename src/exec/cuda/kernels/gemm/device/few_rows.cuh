@@ -94,13 +94,7 @@ HP_DEVICE void load_weights(const GemmArgs& args, const FewRowsShared<kConfig>& 
       first.await_next();
     }
   }
-  if constexpr (kConfig.cluster > 1) {
-    // Stays until all slots are released: until then the pair's other block loads into them and
-    // arrives at their barriers.
-    for (int slot = 0; slot < kConfig.slots(); ++slot, ring.advance()) {
-      wait_barrier(&control.emptied[ring.slot], ring.parity ^ 1);
-    }
-  }
+  if constexpr (kConfig.cluster > 1) await_released(control.emptied, ring);
 }
 
 // The source of one lane's panel: the K chunk that has the current position along K.
@@ -446,8 +440,7 @@ HP_DEVICE void gemm_of_few_rows(const GemmArgs& args, char* memory) {
     init_barriers<kConfig>(args, shared, args.stream_blocks.number);
   }
   __syncwarp();
-  // Orders barrier initialisation before arrivals of the cluster's other thread blocks.
-  arrive_in_cluster();
+  announce_barriers();
   if (warp == 0) {
     arrive_threads(kConfig.consumers() + 1, kConfig.threads());  // loading B needs no other warp
   } else {

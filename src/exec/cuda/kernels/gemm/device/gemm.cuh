@@ -234,9 +234,8 @@ HP_DEVICE void gemm(const GemmArgs& args, char* memory) {
     prefetch_map(&piece_of(args, 0).map);
   }
   if (warp == 3 && !copies) init_boxes<kConfig>(shared);
-  // Orders barrier initialisation before arrivals of the cluster's other thread blocks.
   __syncwarp();
-  if constexpr (kConfig.cluster > 1) arrive_in_cluster();
+  if constexpr (kConfig.cluster > 1) announce_barriers();
   const bool reads_ahead = reads_b_ahead<kConfig>(args);
   if (!reads_ahead) await_kernel_before();
   if constexpr (kConfig.groups) count_rows<kConfig>(args, shared);
@@ -271,8 +270,6 @@ HP_DEVICE void gemm(const GemmArgs& args, char* memory) {
     if (elected()) move_data<kConfig>(args, shared, walk, copies, warp);
     __syncwarp();
   }
-  // No thread block exits while another may still write to its shared memory.
-  if constexpr (kConfig.cluster > 1) sync_cluster();
 }
 
 }  // namespace harpe::device

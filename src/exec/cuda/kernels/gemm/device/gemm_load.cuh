@@ -182,6 +182,7 @@ HP_DEVICE void load_stages(const GemmArgs& args, const GemmShared<kConfig>& shar
     });
   }
   if (args.waits > 0) let_next_kernel_begin();  // this block awaits no more signals
+  if constexpr (kConfig.cluster > 1) await_released(control.emptied, ring);
 }
 
 // The same for groups, which wait for no flag. Where a group's last tile has fewer chunks, its
@@ -214,6 +215,7 @@ HP_DEVICE void load_group_stages(const GemmArgs& args, const GemmShared<kConfig>
       }
     }
   }
+  if constexpr (kConfig.cluster > 1) await_released(control.emptied, ring);
 }
 
 // One thread, before the block's start barrier: acquires the first flag if it is up already.
