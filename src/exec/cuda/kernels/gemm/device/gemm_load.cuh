@@ -87,22 +87,30 @@ HP_DEVICE bool reads_b_ahead(const GemmArgs& args) {
   return !kConfig.groups && args.b_is_fixed != 0 && args.waits == 0;
 }
 
-// Whether the walk's tile is the panel's last and has fewer rows than a tile.
+// A K chunk or addend as the loading thread uses it. It is read once: every load that follows is
+// volatile, so the compiler would read the fields again.
 template <GemmConfig kConfig>
-HP_DEVICE bool has_rest(const GemmWalk<kConfig>& walk, const GemmPiece& from) {
-  return from.is_addend == 0 && walk.row() + kConfig.tile_m > walk.panel().rows;
-}
+struct LoadedPiece {
+  HP_DEVICE LoadedPiece(const GemmArgs& args, const GemmWalk<kConfig>& walk, const GemmPiece& from)
+      : is_addend(from.is_addend != 0),
+        is_awaited(from.ready.flag != nullptr),
+        k_begin(from.k_begin),
+        b(from.has_b != 0 ? &from.b : &args.b) {
+    const int a_bytes = from.a_bytes;
+    const int rest_bytes = from.rest_bytes;
+    // The panel's last tile may have fewer rows than a tile.
+    const bool has_rest = !is_addend && walk.row() + kConfig.tile_m > walk.panel_rows();
+    a = has_rest ? &from.rest : &from.map;
+    bytes = static_cast<std::uint32_t>(kConfig.b_bytes() + (has_rest ? rest_bytes : a_bytes));
+  }
 
-// Bytes that TMA brings into a stage of the walk's tile.
-template <GemmConfig kConfig>
-HP_DEVICE std::uint32_t bytes_of_stage(const GemmWalk<kConfig>& walk, const GemmPiece& from) {
-  const int a_bytes = has_rest(walk, from) ? from.rest_bytes : from.a_bytes;
-  return static_cast<std::uint32_t>(kConfig.b_bytes() + a_bytes);
-}
-
-HP_DEVICE const TensorMap* b_of(const GemmArgs& args, const GemmPiece& piece) {
-  return piece.has_b != 0 ? &piece.b : &args.b;
-}
+  bool is_addend;
+  bool is_awaited;
+  int k_begin;
+  const TensorMap* a;
+  const TensorMap* b;
+  std::uint32_t bytes;  // that TMA brings into a stage
+};
 
 // Loads B of the first K blocks, at most one for each stage; returns their number.
 template <GemmConfig kConfig>
@@ -112,12 +120,13 @@ HP_DEVICE int load_b_ahead(const GemmArgs& args, const GemmShared<kConfig>& shar
   int ahead = 0;
   if (!walk.valid()) return 0;
   for_each_piece(args, walk, [&](const GemmPiece& from, int, int first, int last) {
-    if (from.is_addend != 0) return;
-    const std::uint32_t bytes = bytes_of_stage(walk, from);
+    const LoadedPiece<kConfig> piece(args, walk, from);
+    if (piece.is_addend) return;
+#pragma unroll 1  // unrolled it is longer to fetch, and costs consumers registers
     for (int block = first; block < last && ahead < kConfig.stages; ++block, ring.advance()) {
-      arrive_expecting(&shared.control().filled[ring.slot], bytes);
-      load_b<kConfig>(b_of(args, from), shared, ring.slot, walk.column(),
-                      from.k_begin + block * GemmConfig::kTileK);
+      arrive_expecting(&shared.control().filled[ring.slot], piece.bytes);
+      load_b<kConfig>(piece.b, shared, ring.slot, walk.column(),
+                      piece.k_begin + block * GemmConfig::kTileK);
       ++ahead;
     }
   });
@@ -142,21 +151,20 @@ HP_DEVICE void load_stages(const GemmArgs& args, const GemmShared<kConfig>& shar
   std::uint32_t needed = 0;
   for (; walk.valid(); walk.next()) {
     for_each_piece(args, walk, [&](const GemmPiece& from, int, int first, int last) {
+      const LoadedPiece<kConfig> piece(args, walk, from);
       const auto load_b_at = [&](int k) {
-        load_b<kConfig>(b_of(args, from), shared, ring.slot, walk.column(), from.k_begin + k);
+        load_b<kConfig>(piece.b, shared, ring.slot, walk.column(), piece.k_begin + k);
       };
-      const std::uint32_t bytes = bytes_of_stage(walk, from);
-      const TensorMap* const rows = has_rest(walk, from) ? &from.rest : &from.map;
-      const bool comes_late = from.ready.flag != nullptr && args.b_is_fixed == 0;
-      if (from.ready.flag != nullptr) ++needed;
+      const bool comes_late = piece.is_awaited && args.b_is_fixed == 0;
+      if (piece.is_awaited) ++needed;
       for (int block = first; block < last; ++block, ring.advance()) {
         const int k = block * GemmConfig::kTileK;
-        const bool is_addend = kConfig.takes_addends() && from.is_addend != 0;
+        const bool is_addend = kConfig.takes_addends() && piece.is_addend;
         if (ahead > 0) {
           --ahead;
         } else {
           wait_barrier(&control.emptied[ring.slot], ring.parity ^ 1);
-          arrive_expecting(&control.filled[ring.slot], bytes);
+          arrive_expecting(&control.filled[ring.slot], piece.bytes);
           if (!is_addend && !comes_late) load_b_at(k);
         }
         if (arrived < needed) {
@@ -173,10 +181,10 @@ HP_DEVICE void load_stages(const GemmArgs& args, const GemmShared<kConfig>& shar
           fence_proxy_async();
         }
         if (is_addend) {
-          load_addend<kConfig>(args, shared, walk, &from.map, ring.slot, k);
+          load_addend<kConfig>(args, shared, walk, piece.a, ring.slot, k);
         } else {
           if (comes_late) load_b_at(k);
-          load_a<kConfig>(rows, shared, ring.slot, k, walk.row());
+          load_a<kConfig>(piece.a, shared, ring.slot, k, walk.row());
         }
       }
     });
@@ -224,7 +232,7 @@ HP_DEVICE void look_early(const GemmArgs& args, const GemmShared<kConfig>& share
                           const GemmWalk<kConfig>& walk) {
   bool here = false;
   if (args.waits > 0 && walk.valid()) {
-    const GemmPiece& from = piece_of(args, walk.panel().first_piece);
+    const GemmPiece& from = piece_of(args, walk.first_piece());
     Waiter waiter(args.wait);
     here = from.ready.flag != nullptr && walk.unit().part == 0 && waiter.look(from.ready, 0);
   }

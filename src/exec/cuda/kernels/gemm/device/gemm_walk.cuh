@@ -72,6 +72,8 @@ class GemmWalk {
   // The unit's panel; with groups the first panel of the group.
   [[nodiscard]] HP_DEVICE const GemmPanel& panel() const { return panel_of(args_, panel_); }
   [[nodiscard]] HP_DEVICE int panel_index() const { return panel_; }
+  [[nodiscard]] HP_DEVICE int panel_rows() const { return panel_rows_; }
+  [[nodiscard]] HP_DEVICE int first_piece() const { return first_piece_; }
   // Groups: the source of chunk `index` of the tile.
   [[nodiscard]] HP_DEVICE GroupChunk chunk(int index) const {
     int before = row_ / kConfig.chunk_rows() + index;
@@ -134,19 +136,25 @@ class GemmWalk {
       find_panel();
     }
     if (!valid_) return;
+    // All fields together, so that the thread waits for memory once.
     const GemmPanel& panel = panel_of(args_, panel_);
-    const TilePlace place = kConfig.groups ? place_in_group() : place_in(panel);
+    const int first_tile = panel.first_tile;
+    const int k_blocks = panel.k_blocks;
+    const Divisor last_band = panel.last_band;
+    panel_rows_ = panel.rows;
+    first_piece_ = panel.first_piece;
+    const TilePlace place = kConfig.groups ? place_in_group() : place_in(first_tile, last_band);
     const int in_cluster = kConfig.cluster == 1 ? 0 : static_cast<int>(block_in_cluster());
     row_ = (place.row * kConfig.cluster + in_cluster) * kConfig.tile_m;
     column_ = place.column * kConfig.tile_n;
-    begin_ = at_.parts == 1 ? 0 : part_begin(panel.k_blocks, at_.part, args_.parts);
-    end_ = at_.parts == 1 ? panel.k_blocks : part_begin(panel.k_blocks, at_.part + 1, args_.parts);
+    begin_ = at_.parts == 1 ? 0 : part_begin(k_blocks, at_.part, args_.parts);
+    end_ = at_.parts == 1 ? k_blocks : part_begin(k_blocks, at_.part + 1, args_.parts);
   }
 
-  [[nodiscard]] HP_DEVICE TilePlace place_in(const GemmPanel& panel) const {
-    const int rows = ceil_div(panel.rows, kConfig.tile_m * kConfig.cluster);
-    return place_of(at_.tile - panel.first_tile, args_.group.number, args_.band, [&](int first) {
-      return rows - first < args_.group.number ? panel.last_band : args_.group;
+  [[nodiscard]] HP_DEVICE TilePlace place_in(int first_tile, const Divisor& last_band) const {
+    const int rows = ceil_div(panel_rows_, kConfig.tile_m * kConfig.cluster);
+    return place_of(at_.tile - first_tile, args_.group.number, args_.band, [&](int first) {
+      return rows - first < args_.group.number ? last_band : args_.group;
     });
   }
 
@@ -168,6 +176,8 @@ class GemmWalk {
   int row_tiles_ = 0;   // the group's
   GemmUnit at_{};
   bool valid_ = false;
+  int panel_rows_ = 0;
+  int first_piece_ = 0;
   int row_ = 0;
   int column_ = 0;
   int begin_ = 0;
@@ -180,7 +190,7 @@ template <GemmConfig kConfig, class Visit>
 HP_DEVICE void for_each_piece(const GemmArgs& args, const GemmWalk<kConfig>& walk, Visit visit) {
   int blocks = walk.blocks();
   int skip = walk.first_block();
-  for (int piece = walk.panel().first_piece; blocks > 0; ++piece) {
+  for (int piece = walk.first_piece(); blocks > 0; ++piece) {
     const GemmPiece& from = piece_of(args, piece);
     const int in_piece = ceil_div(from.k_count, GemmConfig::kTileK);
     const int last = skip + blocks < in_piece ? skip + blocks : in_piece;
