@@ -44,15 +44,14 @@ class SlotWalk {
   int last_;
 };
 
-// Spaces the loads that first fill the ring `apart` clocks apart; 0: no spacing.
-class FirstLoads {
+// Issues the loads that first fill the ring GemmArgs::b_apart clocks apart.
+class PacedLoads {
  public:
-  HP_DEVICE FirstLoads(std::int32_t apart, int count) : apart_(apart), left_(count) {
-    if (apart_ != 0) due_ = clocks();
-  }
+  HP_DEVICE PacedLoads(const GemmArgs& args, int count)
+      : apart_(args.b_apart), left_(count), due_(clocks()) {}
   // After each load: waits until the next one may be issued.
   HP_DEVICE void await_next() {
-    if (apart_ == 0 || --left_ <= 0) return;
+    if (--left_ <= 0) return;
     due_ += apart_;
     while (static_cast<std::int32_t>(clocks() - due_) < 0) continue;
   }
@@ -60,11 +59,18 @@ class FirstLoads {
  private:
   std::int32_t apart_;
   int left_;
-  std::uint32_t due_ = 0;
+  std::uint32_t due_;
+};
+
+// Issues every load at once. A type of its own, because the compiler does not unroll a loop that
+// may wait for the clock.
+struct LoadsAtOnce {
+  HP_DEVICE LoadsAtOnce(const GemmArgs&, int) {}
+  HP_DEVICE void await_next() {}
 };
 
 // Warp 0, one thread: loads B. It waits for free slots only, never for a flag.
-template <GemmConfig kConfig>
+template <GemmConfig kConfig, class FirstLoads>
 HP_DEVICE void load_weights(const GemmArgs& args, const FewRowsShared<kConfig>& shared,
                             StreamWalk walk) {
   constexpr bool kRows = kConfig.layout == GemmLayout::KMajor;  // of 64 values along K
@@ -72,7 +78,7 @@ HP_DEVICE void load_weights(const GemmArgs& args, const FewRowsShared<kConfig>& 
   const int own = block_of_pair<kConfig>() * kColumns;  // of the tile's columns
   auto& control = shared.control();
   Ring<kConfig.slots()> ring;
-  FirstLoads first(args.b_apart, kConfig.slots());
+  FirstLoads first(args, kConfig.slots());
   for (; walk.valid(); walk.next()) {
     const int column = walk.tile() * kConfig.tile_n + own;
     for (SlotWalk<kConfig> slot(walk); slot.valid(); slot.next(), ring.advance()) {
@@ -413,7 +419,12 @@ HP_DEVICE void bring_operands(const GemmArgs& args, const FewRowsShared<kConfig>
   if (warp == 0) {
     if (args.b_is_fixed == 0) await_kernel_before();
     if constexpr (kConfig.cluster > 1) await_cluster();
-    if (elected()) load_weights<kConfig>(args, shared, walk);
+    if (!elected()) return;
+    if (args.b_apart == 0) {
+      load_weights<kConfig, LoadsAtOnce>(args, shared, walk);
+    } else {
+      load_weights<kConfig, PacedLoads>(args, shared, walk);
+    }
     return;
   }
   if (warp == 3) let_store<kConfig>(args, shared);
