@@ -4,7 +4,7 @@
 
 #include "exec/cuda/kernels/attention/decode.h"
 
-// Attention of few queries whose heads go to several ranks.
+// Attention of few queries, whose heads go to several ranks.
 namespace harpe::cuda {
 namespace decode_results_test {
 
@@ -15,7 +15,7 @@ HeadTensor dense(DeviceAddress address, std::int64_t heads, std::int64_t columns
           .strides = {.batch = heads * columns, .row = heads * columns, .head = columns}};
 }
 
-// Of so many heads, equally many in each result; the last is this rank's own.
+// `heads` heads, equally many in each result; the last result is this rank's own.
 AttentionSpec spec_of(std::int64_t batch, std::int64_t heads, std::int64_t kv_heads, int results) {
   constexpr std::int64_t kKeys = 4096;
   constexpr std::int64_t kColumns = 128;
@@ -69,7 +69,7 @@ TEST(DecodeResults, are_the_arguments_of_one_kernel) {
   ASSERT_TRUE(check(spec, kBlocks).ok()) << render(check(spec, kBlocks).error());
   EXPECT_TRUE(decode_config(spec).exchanges);
   const device::DecodeExchange exchange = plan_decode(spec).exchange;
-  EXPECT_EQ(exchange.heads, 16);
+  EXPECT_EQ(exchange.heads.number, 16);
   EXPECT_EQ(exchange.result_count, 4);
   EXPECT_EQ(exchange.addend_count, 3);
   for (int i = 0; i < 3; ++i) EXPECT_EQ(exchange.results[i].addends, 0) << i;

@@ -28,6 +28,12 @@ std::int64_t most_keys(const AttentionSpec& spec) {
   return is_paged ? spec.tables->page_count * spec.tables->page : spec.chunks.front().rows;
 }
 
+// The most key tiles of a (sequence, key head) pair. One without keys has a tile too.
+std::int64_t tiles_of_pair(const AttentionSpec& spec) {
+  const std::int64_t tile = tile_keys(decode_config(spec));
+  return std::max<std::int64_t>(1, (most_keys(spec) + tile - 1) / tile);
+}
+
 // Key rows of one load. A box lies in one page; with lengths it is short, so that few rows are
 // loaded in vain.
 std::int64_t box_rows(const AttentionSpec& spec, const DecodeConfig& config) {
@@ -74,7 +80,7 @@ device::DecodeTables tables_of(const AttentionSpec& spec) {
   tables.page_stride = spec.tables->page_stride;
   tables.sequence_stride = spec.tables->batch_stride;
   tables.page_count = static_cast<int>(spec.tables->page_count);
-  tables.page = static_cast<int>(spec.tables->page);
+  if (spec.tables->page > 0) tables.page = device::divisor(static_cast<int>(spec.tables->page));
   tables.first_key = static_cast<int>(spec.tables->first_key);
   return tables;
 }
@@ -116,8 +122,7 @@ int choose_shares(const AttentionSpec& spec, int blocks) {
   constexpr double kJoinUs = 0.09;
   const DecodeConfig config = decode_config(spec);
   const std::int64_t pairs = spec.batch * spec.kv_heads;
-  const std::int64_t tile = tile_keys(config);
-  const std::int64_t tiles = pairs * ((most_keys(spec) + tile - 1) / tile);
+  const std::int64_t tiles = pairs * tiles_of_pair(spec);
   const double tile_us = 2 * slot_bytes(config) / kBytesPerUs;
   const auto estimate = [&](std::int64_t shares) {
     const std::int64_t longest = (tiles + shares - 1) / shares;
@@ -160,6 +165,11 @@ std::vector<std::uint32_t> count_stores(const AttentionSpec& spec) {
 
 Checked<Ok> check_shares(const AttentionSpec& spec, int blocks) {
   HP_REQUIRE_OK(check_count("shares of the keys", spec.shares, 0, can_decode(spec) ? blocks : 0));
+  if (spec.shares > 0) {
+    const std::int64_t pairs = spec.batch * spec.kv_heads;
+    HP_REQUIRE_OK(check_count("tiles of all keys", tiles_of_pair(spec), 0,
+                              std::numeric_limits<std::int32_t>::max() / pairs));
+  }
   const auto results = static_cast<std::int64_t>(spec.results.size());
   HP_REQUIRE_OK(check_count("results of a panel", results, 0,
                             spec.shares > 0 ? device::kMostDecodeResults : 0));
@@ -175,8 +185,8 @@ namespace {
 device::DecodeExchange exchange_of(const AttentionSpec& spec) {
   device::DecodeExchange exchange{};
   exchange.wait = spec.wait;
-  exchange.heads =
-      static_cast<std::int32_t>(spec.heads) / static_cast<std::int32_t>(spec.results.size());
+  exchange.heads = device::divisor(static_cast<std::int32_t>(spec.heads) /
+                                   static_cast<std::int32_t>(spec.results.size()));
   for (const AttentionResultSpec& from : spec.results) {
     device::DecodeResult& to = exchange.results[exchange.result_count++];
     to.output = pointer_to<void>(from.output.address);
@@ -214,12 +224,15 @@ DecodePlan plan_decode(const AttentionSpec& spec) {
   args.lse_strides = panel.lse.strides;
   args.tables = tables_of(spec);
   args.batch = static_cast<int>(spec.batch);
-  args.kv_heads = static_cast<int>(spec.kv_heads);
-  args.group = static_cast<int>(group_of(spec));
+  args.kv_heads = device::divisor(static_cast<int>(spec.kv_heads));
+  args.group = device::divisor(static_cast<int>(group_of(spec)));
+  args.shares = device::divisor(spec.shares);
+  args.tiles = device::divisor(static_cast<int>(tiles_of_pair(spec)));
   args.queries_per_sequence = static_cast<int>(panel.rows);
   args.keys_per_sequence = static_cast<int>(chunk.rows);
   args.batch_step = spec.batch > 1 && chunk.keys.strides.batch == 0 ? 0 : 1;
   args.box_rows = rows;
+  args.boxes = tile_keys(decode_config(spec)) / rows;
   args.keys_are_fixed = spec.keys_are_fixed ? 1 : 0;
   args.scale_log2 = static_cast<float>(scale_log2);
   args.slack = static_cast<float>(kSlackLog2 / scale_log2);

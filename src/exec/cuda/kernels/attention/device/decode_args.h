@@ -1,6 +1,6 @@
 #pragma once
 
-#include "exec/cuda/device/types.h"
+#include "exec/cuda/device/divisor.h"
 #include "exec/cuda/signals/device/signal_args.h"
 
 // The arguments of the kernel for few queries over long keys, for host and device.
@@ -14,7 +14,7 @@ struct DecodeTables {
   std::int64_t page_stride;      // from page to page
   std::int64_t sequence_stride;  // from sequence to sequence, of pages
   int page_count;                // pages of a sequence
-  int page;                      // keys of a page
+  Divisor page;                  // keys of a page
   int first_key;                 // index in the sequence, or the storage, of the first key here
 };
 
@@ -29,12 +29,15 @@ struct DecodeArgs {
   DecodeTables tables;
   float* states;  // state_floats for each thread block; all bits are 1 before and after
   int batch;
-  int kv_heads;
-  int group;  // heads that share keys
+  Divisor kv_heads;
+  Divisor group;   // heads that share keys
+  Divisor shares;  // thread blocks of the grid
+  Divisor tiles;   // key tiles of each (sequence, key head) pair, unless there are lengths
   int queries_per_sequence;
   int keys_per_sequence;  // rows of keys on this rank; with pages, of its whole storage
   int batch_step;         // 0: all sequences share one storage; else 1
   int box_rows;           // of keys and values; divides a tile, and a page
+  int boxes;              // of a tile of keys, or of values
   int keys_are_fixed;     // no kernel of the execution writes keys, values or tables
   float scale_log2;       // scale of the scores x log2(e), positive
   float slack;            // how far a column's reference may lie below its maximum, in scores
@@ -73,7 +76,7 @@ struct DecodeExchange {
   DecodeAddend addends[kMostDecodeAddends];
   WaitContext wait;
   float* kept;  // states that await addends: [pair][column of a thread][thread], four floats each
-  std::int32_t heads;  // of each result
+  Divisor heads;       // of each result
   std::int32_t result_count;
   std::int32_t addend_count;  // 0: the kernel awaits nothing
   std::int32_t no_gap;

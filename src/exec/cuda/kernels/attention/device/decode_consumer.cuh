@@ -18,7 +18,7 @@ class DecodeConsumer {
       : shared_(shared),
         sync_(shared.sync()),
         place_(DecodePlace::of_thread()),
-        used_(args.group * args.queries_per_sequence),
+        used_(args.group.number * args.queries_per_sequence),
         scale_log2_(args.scale_log2),
         slack_(args.slack) {}
 
@@ -35,7 +35,7 @@ class DecodeConsumer {
       queries_.advance();
       DecodeFinish<kConfig>(shared_, place_, piece).run(state_);
       if (piece.part + 1 < piece.parts) continue;
-      lowest = piece.batch * sync_.results.kv_heads + piece.head;
+      lowest = piece.batch * sync_.results.kv_heads.number + piece.head;
       ++ended;
     }
     if constexpr (kConfig.exchanges) {

@@ -36,9 +36,10 @@ class DecodeOutbox {
     const int index = place_.thread;
     if (index >= exchange_.result_count) return;
     const DecodeResult& result = exchange_.results[index];
-    const int first = key_head * results_.group;
+    const int heads = exchange_.heads.number;
+    const int first = key_head * results_.group.number;
     const bool has_heads =
-        first < (index + 1) * exchange_.heads && first + results_.group > index * exchange_.heads;
+        first < (index + 1) * heads && first + results_.group.number > index * heads;
     if (!has_heads || result.arrivals == 0) return;
     count_stored(result.done, result.arrivals, result.raise, exchange_.wait);
   }
@@ -64,13 +65,13 @@ class DecodeOutbox {
   static constexpr int kAwait = 4;                      // named barrier
 
   [[nodiscard]] HP_DEVICE int head_of(int key_head, int column) const {
-    return key_head * results_.group + column % results_.group;
+    return key_head * results_.group.number + column % results_.group;
   }
 
   // The i-th column of a thread is i / 2 * 8 + lane % 4 * 2 + i % 2.
   [[nodiscard]] HP_DEVICE float4* kept_at(int batch, int key_head, int column) const {
     constexpr int kThreads = state_threads(kConfig.head_dim);
-    const std::int64_t pair = std::int64_t{batch} * results_.kv_heads + key_head;
+    const std::int64_t pair = std::int64_t{batch} * results_.kv_heads.number + key_head;
     const int own = column / 8 * 2 + column % 2;
     return reinterpret_cast<float4*>(exchange_.kept) + (pair * kColumns + own) * kThreads +
            place_.thread;

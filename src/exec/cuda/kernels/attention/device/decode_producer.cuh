@@ -2,6 +2,7 @@
 
 #include "exec/cuda/device/fences.cuh"
 #include "exec/cuda/device/tma.cuh"
+#include "exec/cuda/kernels/attention/device/decode_order.h"
 #include "exec/cuda/kernels/attention/device/decode_shared.cuh"
 
 // The producer warp. It alone reads lengths and pages, walks the block's share of all key tiles,
@@ -23,8 +24,8 @@ class DecodeProducer {
     if (args_.keys_are_fixed == 0) await_kernel_before();
     find_share();
     for (bool first = true; begin_ < end_; first = false) {
-      const int from = static_cast<int>(begin_ > pair_begin_ ? begin_ - pair_begin_ : 0);
-      const int tiles = static_cast<int>(end_ - pair_begin_) - from;
+      const int from = begin_ > pair_begin_ ? begin_ - pair_begin_ : 0;
+      const int tiles = end_ - pair_begin_ - from;
       const int early = first ? smaller(tiles, kConfig.slots / 2) : 0;
       load_tiles(from, early);
       if (first) await_kernel_before();
@@ -50,7 +51,7 @@ class DecodeProducer {
   HP_DEVICE int keys_of(int batch) const {
     const DecodeTables& tables = args_.tables;
     const bool paged = tables.pages != nullptr;
-    const int most = paged ? tables.page_count * tables.page : args_.keys_per_sequence;
+    const int most = paged ? tables.page_count * tables.page.number : args_.keys_per_sequence;
     if (tables.lengths == nullptr) return most;
     const Index length = tables.lengths[batch * tables.length_stride];
     return clamped(paged ? length : length - tables.first_key, most);
@@ -61,54 +62,51 @@ class DecodeProducer {
   HP_DEVICE void find_share() {
     if (args_.tables.lengths == nullptr) {
       keys_ = keys_of(0);
-      const Index tiles = tiles_of(keys_);
-      take_share(tiles * args_.kv_heads * args_.batch);
-      const Index pair = (end_ - 1) / tiles;
-      batch_ = static_cast<int>(pair / args_.kv_heads);
-      head_ = static_cast<int>(pair % args_.kv_heads);
-      pair_begin_ = pair * tiles;
+      take_share(args_.tiles.number * args_.kv_heads.number * args_.batch);
+      const int pair = (end_ - 1) / args_.tiles;
+      batch_ = pair / args_.kv_heads;
+      head_ = pair % args_.kv_heads;
+      pair_begin_ = pair * args_.tiles.number;
       return;
     }
-    Index sum = 0;
+    int sum = 0;
 #pragma unroll 4
     for (int batch = lane_; batch < args_.batch; batch += 32) sum += tiles_of(keys_of(batch));
 #pragma unroll
     for (int lanes = 16; lanes > 0; lanes /= 2) sum += __shfl_xor_sync(0xFFFFFFFF, sum, lanes);
-    take_share(sum * args_.kv_heads);
+    take_share(sum * args_.kv_heads.number);
     if (begin_ < end_) find_sequence();
   }
 
-  // The i-th of equal shares begins at tile i all / shares.
-  HP_DEVICE void take_share(Index all) {
-    all_ = all;
-    shares_ = all < gridDim.x ? static_cast<int>(all) : static_cast<int>(gridDim.x);
-    const Index block = blockIdx.x;
-    if (block >= shares_) return;
-    begin_ = block * all / shares_;
-    end_ = (block + 1) * all / shares_;
+  HP_DEVICE void take_share(int tiles) {
+    shares_ = KeyShares(tiles, args_.shares);
+    const auto block = static_cast<int>(blockIdx.x);
+    if (block >= shares_.count()) return;
+    begin_ = shares_.begin(block);
+    end_ = shares_.begin(block + 1);
   }
 
   // Finds the sequence in which the share ends, by a prefix sum over 32 sequences at a time.
   HP_DEVICE void find_sequence() {
-    Index before = 0;
+    int before = 0;
     for (int first = 0;; first += 32) {
       const int batch = first + lane_;
       const int keys = batch < args_.batch ? keys_of(batch) : 0;
-      const Index tiles = batch < args_.batch ? Index{tiles_of(keys)} * args_.kv_heads : 0;
-      Index upto = tiles;
+      const int tiles = batch < args_.batch ? tiles_of(keys) * args_.kv_heads.number : 0;
+      int upto = tiles;
 #pragma unroll
       for (int lanes = 1; lanes < 32; lanes *= 2) {
-        const Index other = __shfl_up_sync(0xFFFFFFFF, upto, lanes);
+        const int other = __shfl_up_sync(0xFFFFFFFF, upto, lanes);
         if (lane_ >= lanes) upto += other;
       }
       const std::uint32_t beyond = __ballot_sync(0xFFFFFFFF, before + upto >= end_);
       if (beyond != 0) {
         const int lane = __ffs(static_cast<int>(beyond)) - 1;
-        const Index start = before + __shfl_sync(0xFFFFFFFF, upto - tiles, lane);
+        const int start = before + __shfl_sync(0xFFFFFFFF, upto - tiles, lane);
         batch_ = first + lane;
         keys_ = __shfl_sync(0xFFFFFFFF, keys, lane);
-        head_ = static_cast<int>((end_ - 1 - start) / tiles_of(keys_));
-        pair_begin_ = start + Index{head_} * tiles_of(keys_);
+        head_ = (end_ - 1 - start) / tiles_of(keys_);
+        pair_begin_ = start + head_ * tiles_of(keys_);
         return;
       }
       before += __shfl_sync(0xFFFFFFFF, upto, 31);
@@ -117,14 +115,10 @@ class DecodeProducer {
 
   HP_DEVICE void step_back() {
     if (--head_ < 0) {
-      head_ = args_.kv_heads - 1;
+      head_ = args_.kv_heads.number - 1;
       keys_ = keys_of(--batch_);
     }
     pair_begin_ -= tiles_of(keys_);
-  }
-
-  HP_DEVICE int block_of(Index tile) const {
-    return static_cast<int>(((tile + 1) * shares_ - 1) / all_);
   }
 
   HP_DEVICE void begin_piece(int tiles) {
@@ -133,19 +127,19 @@ class DecodeProducer {
       DecodePiece piece{.batch = batch_, .head = head_, .tiles = tiles};
       Barrier* const filled = &sync_.query_filled[queries_.slot];
       if (tiles > 0) {
-        const int first = block_of(pair_begin_);
+        const int first = shares_.share_of(pair_begin_);
         piece.first = first;
         piece.part = static_cast<int>(blockIdx.x) - first;
-        piece.parts = block_of(pair_begin_ + tiles_of(keys_) - 1) - first + 1;
+        piece.parts = shares_.share_of(pair_begin_ + tiles_of(keys_) - 1) - first + 1;
       }
       sync_.pieces[queries_.slot] = piece;
-      const int columns = args_.group * args_.queries_per_sequence;
+      const int columns = args_.group.number * args_.queries_per_sequence;
       arrive_expecting(filled, tiles > 0 ? static_cast<std::uint32_t>(columns * kBoxes * 128) : 0);
       if (tiles > 0) {
 #pragma unroll
         for (int box = 0; box < kBoxes; ++box) {
           load_tile(shared_.queries(queries_.slot) + box * DecodeShared<kConfig>::kColumnBox,
-                    &args_.queries, filled, box * 64, head_ * args_.group, 0, batch_);
+                    &args_.queries, filled, box * 64, head_ * args_.group.number, 0, batch_);
         }
       }
     }
@@ -164,18 +158,18 @@ class DecodeProducer {
   HP_DEVICE int page_of(int tile) const {
     const DecodeTables& tables = args_.tables;
     const int key = tile * kTile + lane_ * args_.box_rows;
-    if (tables.pages == nullptr || key >= keys_ || lane_ >= kTile / args_.box_rows) return -1;
+    if (tables.pages == nullptr || key >= keys_ || lane_ >= args_.boxes) return -1;
     return tables.pages[batch_ * tables.sequence_stride + key / tables.page * tables.page_stride];
   }
 
   HP_DEVICE Box box_of(int tile, int page) const {
     const int key = tile * kTile + lane_ * args_.box_rows;
-    if (lane_ >= kTile / args_.box_rows) return {0, 0, 0};
+    if (lane_ >= args_.boxes) return {0, 0, 0};
     Box box{key, 0, clamped(keys_ - key, args_.box_rows)};
     if (args_.tables.pages == nullptr) return box;
     if (page < 0) return {0, 0, 0};
     const Index row =
-        Index{page} * args_.tables.page + key % args_.tables.page - args_.tables.first_key;
+        Index{page} * args_.tables.page.number + key % args_.tables.page - args_.tables.first_key;
     const int here = clamped(args_.keys_per_sequence - row, args_.box_rows);
     box.row = static_cast<int>(row);
     box.begin = clamped(-row, args_.box_rows);
@@ -216,7 +210,7 @@ class DecodeProducer {
 
   HP_DEVICE void describe(const Box& box) {
     DecodeStep& step = sync_.steps[ring_.slot];
-    const bool whole = lane_ >= kTile / args_.box_rows || box.end - box.begin == args_.box_rows;
+    const bool whole = lane_ >= args_.boxes || box.end - box.begin == args_.box_rows;
     const bool all = __all_sync(0xFFFFFFFF, whole);
     if (lane_ == 0) step.all = all ? 1 : 0;
     if (all) return;
@@ -238,11 +232,10 @@ class DecodeProducer {
   DecodeShared<kConfig> shared_;
   DecodeSync& sync_;
   int lane_;
-  Index all_ = 0;         // tiles of all sequences and key heads
-  Index begin_ = 0;       // first tile of the share
-  Index end_ = 0;         // end of the share's tiles that remain
-  Index pair_begin_ = 0;  // first tile of the current pair
-  int shares_ = 0;
+  KeyShares shares_;
+  int begin_ = 0;       // first tile of the share
+  int end_ = 0;         // end of the share's tiles that remain
+  int pair_begin_ = 0;  // first tile of the current pair
   int batch_ = 0;
   int head_ = 0;
   int keys_ = 0;  // of the current sequence

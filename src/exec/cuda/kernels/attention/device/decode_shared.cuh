@@ -36,9 +36,9 @@ struct DecodeResults {
   float* states;
   AttentionStrides strides;
   AttentionStrides lse_strides;
-  int group;
+  Divisor group;
   int columns;  // columns in use: queries of all heads of a group
-  int kv_heads;
+  Divisor kv_heads;
 };
 
 struct DecodeSync {
@@ -81,7 +81,7 @@ class DecodeShared {
                       .strides = args.strides,
                       .lse_strides = args.lse_strides,
                       .group = args.group,
-                      .columns = args.group * args.queries_per_sequence,
+                      .columns = args.group.number * args.queries_per_sequence,
                       .kv_heads = args.kv_heads};
   }
 

@@ -227,7 +227,7 @@ class DecodeFinish {
       DecodeOutbox<kConfig>(shared_, place_).store(own, piece_.batch, piece_.head, column);
     } else {
       const int query = column / results_.group;
-      const std::int64_t head = piece_.head * results_.group + column % results_.group;
+      const std::int64_t head = piece_.head * results_.group.number + column % results_.group;
       const std::int64_t at = offset_of(results_.strides, piece_.batch, query, head);
       float* const lse =
           results_.lse == nullptr || place_.thread >= 4
