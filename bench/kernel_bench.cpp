@@ -1,6 +1,5 @@
-// The CPU kernels beside the libraries they stand on, called directly, and attention beside the
-// GEMM of the same type. Rates are counters in GF/s; after the benchmarks their ratios, on standard
-// error.
+// Compares the CPU kernels with the libraries that they use, called directly, and attention with
+// the GEMM of the same type. Rates are counters in GF/s; their ratios follow on standard error.
 
 #include <benchmark/benchmark.h>
 
@@ -74,7 +73,7 @@ std::string name_of(const std::string& function, DType dtype, const std::string&
   return function + "/" + std::string(print(dtype)) + "/" + shape;
 }
 
-// A library's function by itself: call(Square&).
+// A library's function called directly: call(Square&).
 template <class Call>
 void add_direct(const std::string& function, DType dtype, std::int64_t n, Call call) {
   const double flops = 2.0 * static_cast<double>(n * n * n);

@@ -3,10 +3,10 @@
 
     bench/ladder.py HARPE [--ranks 2] [--cases TEXT] [--libraries FOLDER,...] [-o ladder.jsonl]
 
-Each step is a schedule of the same operator under `harpe taxes --backend cuda`, so its parts are of
-what was executed (docs/taxes.md). `library` of decode is the faster of what `harpe bench decode`
-times as baselines, which have no parts. Prints a table in Markdown; `-o` appends a JSON line for
-each step. Exit status 1 where a step did not run.
+Each step is a schedule of the same operator under `harpe taxes --backend cuda`, so its parts are
+measured (docs/taxes.md). For decode, `library` is the faster of the baselines of `harpe bench
+decode`, which have no parts. Prints a table in Markdown; `-o` appends a JSON line for each step.
+Exit status 1 if a step did not run.
 """
 import argparse
 import json
@@ -31,7 +31,7 @@ PARTS = ["roofline", "launch", "synchronization", "locality", "residual"]
 
 
 def harpe(args, words):
-    """The report of a command that ran, else None."""
+    """The report of a command, or None if it failed."""
     with tempfile.NamedTemporaryFile(suffix=".json") as out:
         command = [args.harpe, *words, "--backend", "cuda", "--json", out.name]
         if args.libraries:
@@ -46,14 +46,14 @@ def harpe(args, words):
 
 
 def library_of(args, operator, sizes):
-    """Microseconds of what libraries do, None where they did not."""
+    """The libraries' time in microseconds, or None if they did not run."""
     report = harpe(args, ["bench", operator, *sizes, "--ranks", str(args.ranks), "--rounds", "5",
                           "--schedules", "bulk"])
     return report["cases"][0]["baseline_us"] if report else None
 
 
 def steps_of(args, operator, axis, steps, sizes):
-    """A row for each step, None for one that did not run."""
+    """One row per step; None for a step that did not run."""
     if operator == "decode":
         theirs = library_of(args, operator, sizes)
         step = {"step": "own kernel, then NCCL", "schedule": "library", "time_us": theirs}

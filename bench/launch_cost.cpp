@@ -4,8 +4,9 @@
 
 #include "tests/gpu/group/rank_memory.h"
 
-// What a launch of a group's executable takes on the host, p50 and p99: two plans in turn, each on
-// so many sets of tensors in turn. More sets than graphs are kept mean a new binding every time.
+// The host time of a launch of a group's executable, p50 and p99. Two plans alternate, each with
+// several sets of tensors in turn. With more sets than kept graphs, every launch binds its tensors
+// anew.
 // Usage: launch_cost [ranks that share the GPU [size]].
 namespace harpe::ranks_on_gpus {
 namespace {

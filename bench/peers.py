@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""peers.py SUITE ...: what Python users run today, over the cases of `harpe bench SUITE`.
+"""peers.py SUITE ...: times what Python users run today on the cases of `harpe bench SUITE`.
 
-A process for each GPU, NCCL's and PyTorch's use of multicast off; every result is compared with a
-reference, times are medians of replayed graphs where a way can be captured. Nothing is downloaded:
-ways whose packages are not here are listed with the reason. A JSON line each goes to --out.
+There is one process per GPU, and NCCL and PyTorch do not use multicast. Every result is compared
+with a reference; times are medians, of replayed graphs if an implementation can be captured.
+Nothing is downloaded: implementations whose packages are missing are listed with the reason. Each
+JSON line goes to --out.
 
-`--merge` puts such lines and what `harpe bench --json` wrote into one table.
-`--interleave N` runs `harpe bench` too: of each case N times Harpe and then the peers, so that
-clocks and temperature are the same for both; ratios are those of neighbours.
+`--merge` makes one table of such lines and of the output of `harpe bench --json`.
+`--interleave N` also runs `harpe bench`: for each case it alternates N times between Harpe and the
+peers, so that clocks and temperature are the same for both; ratios are those of neighbouring turns.
 """
 import argparse
 import json
@@ -26,7 +27,7 @@ import tables  # noqa: E402
 
 SCHEMA = 1
 SUITES = ["ag_gemm", "gemm_rs", "gemm_ar", "attention", "attention_bwd", "decode"]
-# By the suites they do; peers_torch.py has them.
+# Implementations, with the suites that they support; peers_torch.py contains them.
 WAYS = {
     "nccl": ["ag_gemm", "gemm_rs", "gemm_ar", "decode"],
     "torch_async_tp": ["ag_gemm", "gemm_rs"],
@@ -39,7 +40,7 @@ WAYS = {
     "yunchang_ulysses": ["attention"],
     "yunchang_usp": ["attention"],
 }
-# Known, and not measured here even where they are installed.
+# Known packages that are not measured here, even if they are installed.
 WITHOUT_WAY = {"flashinfer": "kernels of one GPU; no way over several is written for it",
                "triton_dist": "it needs NVSHMEM's launcher; no way is written for it"}
 ENVIRONMENT = {"NCCL_NVLS_ENABLE": "0", "TORCH_SYMM_MEM_DISABLE_MULTICAST": "1"}
@@ -51,7 +52,7 @@ def say(text):
 
 
 def cases_of(options, suite):
-    """[{case, parameters}] as harpe has them."""
+    """[{case, parameters}] as harpe lists them."""
     if options.like:
         documents = tables.read_documents(options.like, "bench")
         found = [case for document in documents if document["suite"] == suite
@@ -68,7 +69,7 @@ def cases_of(options, suite):
 
 
 def jobs_of(options):
-    """Case by case, so that a run cut short has whole cases."""
+    """Ordered case by case, so that an interrupted run has whole cases."""
     ways = options.ways.split(",") if options.ways else list(WAYS)
     return [{"suite": suite, **case, "peer": way}
             for suite in options.suites for case in cases_of(options, suite)
@@ -97,7 +98,7 @@ class Crew:
             for rank in range(options.gpus)]
 
     def ended(self):
-        """The first bad status, 0 once all ended well, None while they work."""
+        """The first nonzero exit status; 0 once all have succeeded; None while some run."""
         statuses = [worker.poll() for worker in self.workers]
         bad = next((status for status in statuses if status), None)
         return bad if bad is not None or None in statuses else 0
@@ -111,7 +112,8 @@ class Crew:
 
 
 def watch(crew, folder, patience, end):
-    """Waits for a crew. Why it did not come to its end, or None; who does nothing new is hung."""
+    """Waits for the workers. Returns why they failed, or None; workers without progress count as
+    hung."""
     done = folder / "at"
     seen, since = None, time.monotonic()
     while True:
@@ -135,7 +137,7 @@ def last_words(folder):
 
 
 def measure(options, jobs, out):
-    """Runs all jobs; a job that a crew does not survive is told with the reason, and left out."""
+    """Runs all jobs. A job that ends its workers is recorded with the reason and skipped."""
     end = time.monotonic() + options.budget
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
@@ -143,7 +145,7 @@ def measure(options, jobs, out):
         (folder / "lines.jsonl").touch()
         first = 0
         while first < len(jobs):
-            if first > 0:  # what does not even begin is this job's fault, not the one's before
+            if first > 0:  # a failure without progress is this job's, not its predecessor's
                 (folder / "at").write_text(str(first), encoding="utf-8")
             crew = Crew(options, folder, first)
             try:
@@ -155,7 +157,7 @@ def measure(options, jobs, out):
             at = int((folder / "at").read_text() or first) if (folder / "at").exists() else first
             told = f"{reason}: {last_words(folder)}".removesuffix(": ")
             late = time.monotonic() > end
-            if not (folder / "at").exists():  # none began
+            if not (folder / "at").exists():  # no job has begun
                 say(told)
                 late = True
             with open(folder / "lines.jsonl", "a", encoding="utf-8") as lines:
@@ -171,7 +173,7 @@ def measure(options, jobs, out):
 
 
 def bench_once(options, suite, case):
-    """What `harpe bench` says of one case in its share of the rounds."""
+    """The output of `harpe bench` for one case, in its share of the rounds."""
     rounds = max(1, options.rounds // options.interleave)
     words = [options.harpe, "bench", suite, *case["parameters"], "--backend=cuda",
              f"--ranks={options.gpus}", f"--rounds={rounds}", f"--iters={options.iters}",
@@ -191,7 +193,8 @@ def bench_once(options, suite, case):
 
 
 def measure_in_turns(options):
-    """Case by case, Harpe and peers after one another, `interleave` times: all lines, in order."""
+    """Alternates between Harpe and the peers, `interleave` times per case; returns all lines in
+    order."""
     lines = []
     shares = argparse.Namespace(**vars(options))
     shares.rounds = max(1, options.rounds // options.interleave)
@@ -217,9 +220,9 @@ def measure_in_turns(options):
 # Tables.
 
 def turn_lines(lines):
-    """A line per case and peer of interleaved turns: medians, and how much longer than Harpe, than
-    what `auto` chose, and than Harpe in one graph the peer takes in the same turn, with the least
-    and the most. Peers are timed without events between executions, as Harpe is in a graph."""
+    """One line per case and peer of interleaved turns: medians, and the peer's time over Harpe's,
+    over that of `auto`'s choice, and over Harpe's in one graph in the same turn, with the least and
+    the most. Peers are timed without events between executions, like Harpe in a graph."""
     table = [["case", "GPUs", "Harpe", "peer", "its time", "its time / Harpe's", "/ auto's",
               "/ in a graph", "turns"]]
     ours = {(line["suite"], line["ranks"], line["case"], line["turn"]): line
@@ -248,8 +251,8 @@ def print_ratios(ratios):
 
 
 def read_peers(paths):
-    """Lines of peers in files; the last of a way and case counts, one with a time before one
-    without."""
+    """Lines of peers in files. For each peer and case the last line counts; a line with a time
+    counts before one without."""
     found = {}
     for path in paths:
         for text in pathlib.Path(path).read_text(encoding="utf-8").splitlines():
@@ -267,8 +270,8 @@ def is_right(line):
 
 
 def merge_lines(rows, peers):
-    """A line per case: ours, the library baseline of `harpe bench`, every peer, and how much longer
-    than ours the fastest of the others takes."""
+    """One line per case: Harpe's time, the library baseline of `harpe bench`, every peer, and the
+    time of the fastest of these over Harpe's."""
     names = [name for name in WAYS if any(line["peer"] == name for line in peers)]
     names += sorted({line["peer"] for line in peers} - set(names))
     ours = {(row.family, row.ranks, row.case): row for row in rows}
@@ -298,7 +301,7 @@ def print_peer(line):
 
 
 def print_reasons(peers):
-    """Why ways have no time, each reason once with the cases it is of."""
+    """Why peers have no time: each reason once, with its cases."""
     reasons = {}
     for line in peers:
         if "time_us" not in line:
@@ -353,7 +356,7 @@ def parse(words):
 
 
 def main(words):
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # workers end with this
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # ends the workers too
     options = parse(words)
     if options.merge:
         lines = [path for path in options.merge if path.endswith(".jsonl")]

@@ -1,4 +1,4 @@
-"""Context-parallel attention, as packages for PyTorch do it: ways of peers_torch.py."""
+"""Context-parallel attention in packages for PyTorch, for peers_torch.py."""
 import contextlib
 import functools
 
@@ -10,14 +10,14 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from peers_common import Work, draw, part_of, rows_apart, widen
 from peers_parameters import rounding_of, sizes_of
 
-BOUND = 8  # roundings: probabilities and results are rounded, partial results merged
-GRADIENT_BOUND = 16  # beside one that is rounded as often
-SAMPLED = 16  # queries of a rank
+BOUND = 8  # in roundings: of probabilities, results and merged partial results
+GRADIENT_BOUND = 16  # compared with a gradient that has as many roundings
+SAMPLED = 16  # queries per rank
 
 
 class Case:
-    """Whole tensors [batch, seq, heads, dim], equal on all ranks, and what attention makes of them.
-    """
+    """Whole tensors [batch, seq, heads, dim], equal on all ranks, with the reference of
+    attention."""
 
     def __init__(self, here, parameters):
         sizes = sizes_of(parameters, "batch", "seq", "heads", "kv_heads", "head_dim", "causal")
@@ -34,12 +34,12 @@ class Case:
         self.do = draw(here, sizes["dtype"], 4, *shape, self.heads, sizes["head_dim"])
 
     def own(self):
-        """Positions of a contiguous part."""
+        """Positions of this rank's contiguous part."""
         first = self.here.rank * self.part
         return torch.arange(first, first + self.part, device=self.here.device)
 
     def zigzag(self):
-        """Of two chunks, an early and a late one."""
+        """Positions of this rank's two chunks, an early and a late one."""
         half, odd = divmod(self.part, 2)
         if odd:
             raise ValueError(f"{self.part} positions of a rank are not two chunks")
@@ -51,7 +51,8 @@ class Case:
         return [each[:, positions].contiguous() for each in (self.q, self.k, self.v)]
 
     def wanted(self, positions):
-        """Of the first sequence, at these positions: in f32, a group of heads at a time."""
+        """The reference for the first sequence at these positions: in f32, one group of heads at a
+        time."""
         group = self.heads // self.kv_heads
         q = widen(self.q[0, positions])
         hidden = torch.arange(self.seq, device=q.device)[None] > positions[:, None]
@@ -66,7 +67,7 @@ class Case:
         return torch.cat(parts, 1)
 
     def difference(self, positions):
-        """Of an output [batch, part, heads, dim] at so many of its positions."""
+        """The difference of an output [batch, part, heads, dim] at some of its positions."""
         at = torch.linspace(0, len(positions) - 1, min(SAMPLED, len(positions))).long()
         at = at.to(positions.device)
         expected = self.wanted(positions[at])
@@ -74,7 +75,7 @@ class Case:
 
     @functools.cached_property
     def gradients(self):
-        """Whole dq, dk, dv of one GPU."""
+        """Whole dq, dk, dv, computed on one GPU."""
         leaves = [each.detach().clone().requires_grad_() for each in (self.q, self.k, self.v)]
         o = F.scaled_dot_product_attention(*(each.transpose(1, 2) for each in leaves),
                                            is_causal=self.causal,
@@ -83,12 +84,12 @@ class Case:
 
     def gradient_difference(self, positions):
         expected = [each[:, positions].clone() for each in self.gradients]
-        del self.gradients  # whole tensors of all ranks
+        del self.gradients  # frees the whole tensors of all ranks
         return lambda found: max(rows_apart(*pair) for pair in zip(found, expected))
 
 
 def backward_of(forward, leaves, do):
-    """The gradients alone: what is differentiated was made before."""
+    """Times the gradients alone; the forward pass ran before."""
     o = forward(*leaves)
     return lambda: torch.autograd.grad(o, leaves, do, retain_graph=True)
 
@@ -151,7 +152,7 @@ def exchange_heads(tensor, ranks):
 
 
 def exchange_positions(tensor, ranks):
-    """The way back."""
+    """The inverse exchange."""
     batch, seq, heads, dim = tensor.shape
     sent = tensor.view(batch, ranks, seq // ranks, heads, dim).transpose(0, 1).contiguous()
     got = torch.empty_like(sent)
@@ -160,7 +161,7 @@ def exchange_positions(tensor, ranks):
 
 
 def torch_ulysses(here, _, parameters):
-    """Two all-to-alls of NCCL's around PyTorch's attention."""
+    """Two NCCL all-to-alls around PyTorch's attention."""
     case = Case(here, parameters)
     part_of(case.heads, here, "heads")
     part_of(case.kv_heads, here, "kv_heads")
@@ -176,7 +177,8 @@ def torch_ulysses(here, _, parameters):
 
 
 def context_parallel_parts():
-    """PyTorch's, which has moved: (context_parallel, set_rotate_method, its options)."""
+    """PyTorch's entry points, whose module differs by version: (context_parallel,
+    set_rotate_method, its options)."""
     from torch.distributed.tensor.experimental import context_parallel
     try:
         from torch.distributed.tensor.experimental._context_parallel import _attention as inside
@@ -192,8 +194,8 @@ def mesh_of(ranks):
 
 
 def torch_context_parallel(rotation, here, suite, parameters):
-    """PyTorch's ring, keys gathered or passed on. It knows no groups of heads: keys are repeated.
-    """
+    """PyTorch's ring, with keys gathered or passed on. It does not support grouped heads, so keys
+    are repeated."""
     context_parallel, set_rotate_method, options = context_parallel_parts()
     case = Case(here, parameters)
     set_rotate_method(rotation)
@@ -207,7 +209,7 @@ def torch_context_parallel(rotation, here, suite, parameters):
     positions = torch.arange(case.seq, device=here.device)
     state = {}
 
-    # The buffers are cut into this rank's parts within the context, and whole again behind it.
+    # Inside the context, the buffers are cut into this rank's parts; after it they are whole again.
     @contextlib.contextmanager
     def within():
         usual = F.scaled_dot_product_attention
@@ -217,7 +219,7 @@ def torch_context_parallel(rotation, here, suite, parameters):
                     sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
                 prepare()
                 yield
-        finally:  # where something failed within, it stays replaced
+        finally:  # otherwise a failure inside would leave it replaced
             F.scaled_dot_product_attention = usual
 
     def attend(q, k, v):
@@ -241,7 +243,7 @@ def torch_context_parallel(rotation, here, suite, parameters):
         with contextlib.nullcontext() if is_backward else torch.no_grad():
             return state["run"]()
     if is_backward:
-        _ = case.gradients  # before attention means the ring's
+        _ = case.gradients  # computed first, because attention is the ring's from here on
     bound = GRADIENT_BOUND if is_backward else BOUND
     return Work(run, lambda found: state["difference"](found), bound * case.rounding,
                 capturable=not is_backward,

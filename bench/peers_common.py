@@ -1,4 +1,4 @@
-"""What the ways of peers_torch.py share."""
+"""Shared by the implementations for peers_torch.py."""
 import contextlib
 import dataclasses
 from typing import Any, Callable
@@ -12,7 +12,7 @@ TYPES = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32,
 
 @dataclasses.dataclass(frozen=True)
 class Here:
-    """This process among the others."""
+    """This process as one of several."""
     rank: int
     ranks: int
     device: Any
@@ -20,8 +20,9 @@ class Here:
 
 @dataclasses.dataclass
 class Work:
-    """One way to do a case: `run` does this rank's part, `difference` is how far its output is from
-    the reference, relative to the scale of its rows, and `bound` what rounding explains of that."""
+    """One implementation of a case. `run` does this rank's part. `difference` is the distance of
+    its output from the reference, relative to the scale of its rows, and `bound` the part that
+    rounding explains."""
     run: Callable[[], Any]
     difference: Callable[[Any], float]
     bound: float
@@ -30,26 +31,26 @@ class Work:
 
 
 def part_of(size, here, what):
-    """Of each rank."""
+    """The size of each rank's part."""
     if size % here.ranks:
         raise ValueError(f"{what} {size} is not divisible by {here.ranks}")
     return size // here.ranks
 
 
 def draw(here, dtype, seed, *shape):
-    """The same on all ranks."""
+    """Draws a tensor that is the same on all ranks."""
     generator = torch.Generator(device=here.device)
     generator.manual_seed(seed)
     return torch.randn(*shape, generator=generator, device=here.device, dtype=TYPES[dtype])
 
 
 def widen(tensor):
-    """In the type that references compute in."""
+    """Converts to the type in which references compute."""
     return tensor.float() if tensor.dtype in (torch.bfloat16, torch.float16) else tensor.double()
 
 
 def rows_apart(got, wanted):
-    """The largest difference, relative to the largest number of the wanted row."""
+    """The largest difference, relative to the largest number in the wanted row."""
     wanted = widen(wanted)
     got = got.to(wanted.dtype)
     scale = wanted.abs().amax(dim=-1, keepdim=True).clamp_min(1e-30)

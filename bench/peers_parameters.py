@@ -1,8 +1,8 @@
-"""Parameters of a case, as `harpe ops` lists them, for the ways of peers_torch.py."""
+"""Parameters of a case, as `harpe ops` lists them, for peers_torch.py."""
 
-# By what rounding to it changes a number at most, relative to the number.
+# The largest relative change of a number when it is rounded to a type.
 ROUNDING = {"bf16": 2.0 ** -9, "f16": 2.0 ** -12, "f32": 2.0 ** -25, "f64": 2.0 ** -54}
-# Every way takes one value of these alone: that of the other.
+# Parameters that must equal another one, because every peer has a single value for both.
 SAME_AS = {"kv_seq": "seq", "v_head_dim": "head_dim"}
 
 
@@ -33,8 +33,8 @@ def values_of(parameters):
 
 
 def sizes_of(parameters, *known):
-    """The values of the parameters that a way knows, and `dtype`. Others must be off: a way that
-    passed over a window would be faster than one that has it."""
+    """The values of the parameters that a peer supports, and `dtype`. All others must be off: a
+    peer that ignored a window would be faster than one that supports it."""
     values = {"dtype": "bf16", "causal": False, **values_of(parameters)}
     if "heads" in values:
         values.setdefault("kv_heads", values["heads"])
@@ -51,6 +51,7 @@ def sizes_of(parameters, *known):
 
 
 def rounding_of(dtype, depth):
-    """Of a sum of so many products, relative to the largest sum: that of the result and, where sums
-    are no wider than it, that of the additions, whose signs are random."""
+    """The error bound of a sum of `depth` products, relative to the largest sum: the rounding of
+    the result and, if sums are no wider than it, of the additions, whose errors have random
+    signs."""
     return ROUNDING[dtype] * (1 if dtype in ("bf16", "f16") else 4 * depth ** 0.5)

@@ -1,4 +1,4 @@
-"""Products beside collectives, as users of PyTorch do them: ways of peers_torch.py."""
+"""GEMMs with collectives as users of PyTorch write them, for peers_torch.py."""
 import torch
 import torch.distributed as dist
 
@@ -9,12 +9,12 @@ SAMPLED = 128  # rows
 
 
 def sampled_rows(count, here):
-    """Spread evenly over so many, the first and the last among them."""
+    """Rows spread evenly over `count`, including the first and the last."""
     return torch.linspace(0, count - 1, min(SAMPLED, count), device=here.device).long()
 
 
 class Gathered:
-    """c = a b: a's rows are distributed and gathered, b's columns are distributed."""
+    """c = a b: a's rows are divided and gathered, b's columns are divided."""
 
     def __init__(self, here, parameters):
         sizes = sizes_of(parameters, "m", "n", "k")
@@ -34,7 +34,7 @@ class Gathered:
 
 
 class Reduced:
-    """c = a b: the sums are distributed; each rank gets some rows of the total, or all."""
+    """c = a b: the sums are divided; each rank gets some rows of the total, or all."""
 
     def __init__(self, here, parameters, scattered):
         sizes = sizes_of(parameters, "m", "n", "k")
@@ -48,8 +48,8 @@ class Reduced:
         self.rows = sampled_rows(self.out_rows, here)
         first = here.rank * rows if scattered else 0
         self.wanted = widen(a[first + self.rows]) @ widen(b)
-        # A partial sum is rounded, and each step of a ring; none is much larger than the total's
-        # largest.
+        # Each partial sum is rounded, and each step of a ring rounds; no partial sum is much larger
+        # than the total's largest element.
         self.bound = (2 * here.ranks + 2) * rounding_of(sizes["dtype"], sizes["k"])
 
     def difference(self, c):
@@ -106,12 +106,12 @@ def torch_async_tp(here, suite, parameters):
 
 
 def torch_two_shot(here, _, parameters):
-    """A product into symmetric memory, where the ranks add it up in place."""
+    """A GEMM into symmetric memory, in which the ranks add up the sums in place."""
     return added_up(here, parameters, torch.ops.symm_mem.two_shot_all_reduce_)
 
 
 def torch_one_shot(here, _, parameters):
-    """The same, where each rank reads and adds up all of it."""
+    """The same, but each rank reads and adds up all sums."""
     return added_up(here, parameters, torch.ops.symm_mem.one_shot_all_reduce)
 
 
@@ -129,7 +129,7 @@ def added_up(here, parameters, all_reduce):
 
 
 def decode(here, parameters):
-    """One query of each sequence, keys distributed: partial results are gathered and merged."""
+    """One query per sequence, with divided keys: partial results are gathered and merged."""
     sizes = sizes_of(parameters, "batch", "kv", "heads", "kv_heads", "head_dim")
     dtype = sizes["dtype"]
     batch, heads, kv_heads, dim = (sizes[name] for name in ("batch", "heads", "kv_heads",
@@ -143,7 +143,7 @@ def decode(here, parameters):
     every = torch.empty(here.ranks, batch, heads, dim + 1, device=here.device)
 
     def run():
-        # A group of heads stands for so many queries.
+        # The heads of a group are passed as queries.
         o, lse = torch.ops.aten._scaled_dot_product_flash_attention(  # pylint: disable=W0212
             q, k, v, 0.0, False)[:2]
         own[..., :dim] = o.reshape(batch, heads, dim)
@@ -153,7 +153,7 @@ def decode(here, parameters):
         return (every[..., :dim] * weights).sum(0).to(TYPES[dtype])
 
     def wanted():
-        """Of the first sequence."""
+        """The reference for the first sequence."""
         rows = []
         for rank in range(here.ranks):
             part = [widen(draw(here, dtype, seed + 2 * rank, batch, kv_heads, keys, dim)[0])

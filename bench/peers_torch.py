@@ -1,8 +1,8 @@
-"""One process of peers.py: peers_torch.py FOLDER FIRST ROUNDS ITERATIONS, one for each GPU.
+"""One process of peers.py, one per GPU: peers_torch.py FOLDER FIRST ROUNDS ITERATIONS.
 
-Works through FOLDER/jobs.json from job FIRST on. Rank 0 writes to `at` which job is under way and a
-line for each to lines.jsonl. A way that all ranks refuse alike is told with the reason; where they
-do not, the others wait, and peers.py ends all of them.
+Works through FOLDER/jobs.json from job FIRST on. Rank 0 writes the current job to `at` and one line
+per job to lines.jsonl. If all ranks refuse an implementation, the line has the reason. If only some
+do, the other ranks wait, and peers.py ends all of them.
 """
 import dataclasses
 import json
@@ -12,7 +12,7 @@ import statistics
 import sys
 from typing import Any, Callable
 
-# Before anything of CUDA is opened.
+# Must be set before CUDA is initialised.
 os.environ["NCCL_NVLS_ENABLE"] = "0"
 os.environ["TORCH_SYMM_MEM_DISABLE_MULTICAST"] = "1"
 
@@ -25,12 +25,12 @@ import peers_attention  # noqa: E402
 import peers_products  # noqa: E402
 from peers_common import Here, Work  # noqa: E402
 
-HOLD_CYCLES = 4_000_000  # about 2 ms, in which the host gets ahead
+HOLD_CYCLES = 4_000_000  # about 2 ms, in which the host enqueues ahead
 
 
 @dataclasses.dataclass
 class Times:
-    """Microseconds of an execution, in each turn, on the rank where it took longest."""
+    """Microseconds of an execution, per turn, on the slowest rank."""
     turns: list
     graph: bool
 
@@ -44,14 +44,14 @@ class Times:
 
 
 def agreed(here, is_fine):
-    """Whether it is so on all ranks."""
+    """Whether it is true on all ranks."""
     flag = torch.tensor([1.0 if is_fine else 0.0], device=here.device)
     dist.all_reduce(flag, op=dist.ReduceOp.MIN)
     return flag.item() > 0
 
 
 def captured(here, run: Callable[[], Any]):
-    """As a graph that is replayed, where it can be one on all ranks; else itself."""
+    """A replayed graph of it, if all ranks can capture it; otherwise itself."""
     graph = torch.cuda.CUDAGraph()
     try:
         side = torch.cuda.Stream()
@@ -64,7 +64,7 @@ def captured(here, run: Callable[[], Any]):
         with torch.cuda.graph(graph):
             run()
         is_fine = True
-    except Exception as error:  # whatever a package says of capturing
+    except Exception as error:  # packages raise various errors when capturing
         print(f"not captured: {error!r}", flush=True)
         is_fine = False
     torch.cuda.synchronize()
@@ -107,11 +107,11 @@ WAYS = {**peers_products.WAYS, **peers_attention.WAYS}
 
 
 def line_of(here, job, rounds, iterations):
-    """What a job comes to: times, or why it has none."""
+    """The result of a job: times, or why it has none."""
     reason, work = "", None
     try:
         work = WAYS[job["peer"]](here, job["suite"], job["parameters"])
-    except Exception as error:  # missing packages, shapes it does not take
+    except Exception as error:  # missing packages, unsupported shapes
         reason = f"{type(error).__name__}: {error}".split("\n")[0][:300]
     if not agreed(here, work is not None):
         return {"reason": reason or "another rank refuses it"}

@@ -1,6 +1,6 @@
-// What spreading an operator over P ranks costs: total CPU time of the plan over that of the same
-// operator on one rank, through the same tile kernels, measured in turns in one process. And what
-// it takes to make a plan: lowering, what GPUs launch, and the proofs of both.
+// The overhead of spreading an operator over P ranks: the total CPU time of the plan over that of
+// the same operator on one rank, with the same tile kernels, measured alternately in one process.
+// Also the time to make a plan: lowering, the launch plan for GPUs, and the proofs of both.
 //
 //   plan_bench [--rounds N] [--json FILE] [--planned TEXT]
 //
@@ -133,8 +133,8 @@ nlohmann::json compare(const Case& shape, const std::string& dtype, int rounds) 
   return rows;
 }
 
-// The least of several rounds, in milliseconds of this process's processors: other programs beside
-// do not count.
+// The minimum over several rounds, in milliseconds of this process's CPU time, so that other
+// programs do not count.
 struct PlanningTimes {
   double lower = 1e30;
   double verify = 1e30;

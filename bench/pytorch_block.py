@@ -3,17 +3,17 @@
 
     torchrun --nproc-per-node 2 bench/pytorch_block.py [--model 70b] [--tokens 8192] [--json FILE]
 
-Tensor and sequence parallel: each rank holds a part of the sequence and of every linear weight, as
-in `harpe.examples.block`, whose layers are used. The ways take turns within a round, so that clocks
-are the same for all:
+Tensor and sequence parallelism: each rank holds a part of the sequence and of every linear weight,
+as in `harpe.examples.block`, whose layers are used. The implementations alternate within a round,
+so that clocks are the same for all:
 
     harpe   harpe.ops.ag_linears and linear_rs
-    nccl    NCCL's all-gather and reduce-scatter around torch's products
+    nccl    NCCL's all-gather and reduce-scatter around torch's GEMMs
     async   PyTorch's asynchronous tensor parallelism: torch.ops.symm_mem.fused_*; GPUs only
 
-Every way's results and gradients are compared with those of `nccl` before anything is timed. Rank 0
-prints the median of each way's turns, on the rank where they took longest, and the median of the
-rounds' ratios to `harpe`. `--device cpu` runs a small block on CPU ranks, to see that it works.
+All results and gradients are compared with those of `nccl` before timing starts. Rank 0 prints the
+median of each implementation's turns, on the slowest rank, and the median of the rounds' ratios to
+`harpe`. `--device cpu` runs a small block on CPU ranks, as a test of the script.
 """
 import argparse
 import dataclasses
@@ -57,7 +57,7 @@ class Nccl:
 
 
 class Async(Nccl):
-    """The same by PyTorch's fused operators over symmetric memory."""
+    """The same with PyTorch's fused operators over symmetric memory."""
 
     def __init__(self, group: dist.ProcessGroup):
         super().__init__(group)
@@ -76,7 +76,7 @@ class Async(Nccl):
 
 
 class Gather(torch.autograd.Function):
-    """all_gather(x) wi^T for each weight; what was gathered is saved."""
+    """all_gather(x) wi^T for each weight; saves the gathered x."""
 
     @staticmethod
     def forward(ctx, way: Nccl, x: Tensor, *weights: Tensor) -> tuple[Tensor, ...]:
@@ -130,7 +130,7 @@ class Block:
 
 
 def draw_block(sizes: Sizes, device: torch.device) -> Block:
-    """Rows of `x` and parts of weights are the rank's own; norms are the same on all."""
+    """Rows of `x` and parts of weights differ by rank; norms are the same on all ranks."""
     rank, ranks = dist.get_rank(), dist.get_world_size()
     dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
     generator = torch.Generator(device=device).manual_seed(1 + rank)
@@ -151,7 +151,7 @@ def draw_block(sizes: Sizes, device: torch.device) -> Block:
 
 
 def ways_of(group: dist.ProcessGroup, device: torch.device) -> dict[str, Callable[[Block], Tensor]]:
-    """Those that run here, by name."""
+    """The implementations that run here, by name."""
     def by(way: Nccl) -> Callable[[Block], Tensor]:
         return lambda block: block.run(
             lambda x, weights: [y[None] for y in Gather.apply(way, x[0], *weights)],

@@ -1,4 +1,4 @@
-"""What pytorch_block.py and pytorch_decode.py share: ways to compute the same, in turns."""
+"""Shared by pytorch_block.py and pytorch_decode.py: alternates several implementations."""
 import argparse
 import json
 import os
@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-# Before anything of CUDA is opened.
+# Must be set before CUDA is initialised.
 os.environ["NCCL_NVLS_ENABLE"] = "0"
 os.environ["TORCH_SYMM_MEM_DISABLE_MULTICAST"] = "1"
 
@@ -18,13 +18,13 @@ import harpe.ops as hp  # noqa: E402
 from harpe.examples._ranks import add_device, join_ranks  # noqa: E402
 
 Tensor = torch.Tensor
-# Of the largest element: partial sums are rounded, and by each way its own.
+# Relative to the largest element. Each implementation rounds partial sums in its own way.
 BOUNDS = {torch.bfloat16: 0.03, torch.float32: 1e-4}
 
 
 def begin(parser: argparse.ArgumentParser, models: dict[str, Any],
           iterations: int) -> tuple[argparse.Namespace, torch.device]:
-    """What is asked for, one of `models` among it, and where this rank's tensors are to be."""
+    """The arguments, including one of `models`, and the device of this rank's tensors."""
     add_device(parser)
     parser.add_argument("--model", choices=models, help="default 70b, on CPU ranks tiny")
     parser.add_argument("--rounds", type=int, default=7)
@@ -36,7 +36,7 @@ def begin(parser: argparse.ArgumentParser, models: dict[str, Any],
 
 
 def check(results: dict[str, dict[str, Tensor]], reference: str) -> None:
-    """Ends the program where the results of a way differ from the reference's on any rank."""
+    """Ends the program if some results differ from the reference's on any rank."""
     for name, found in results.items():
         for what, expected in results[reference].items():
             bound, expected = BOUNDS[expected.dtype], expected.float()
@@ -48,7 +48,7 @@ def check(results: dict[str, dict[str, Tensor]], reference: str) -> None:
 
 
 def time_turn(device: torch.device, run: Callable[[], Any], iterations: int) -> float:
-    """Milliseconds of an execution, on the rank where it took longest."""
+    """Milliseconds of an execution, on the slowest rank."""
     dist.barrier()
     if device.type == "cuda":
         begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
@@ -79,7 +79,7 @@ def time_in_turns(device: torch.device, ways: dict[str, Callable[[], Any]],
 
 
 def report(args: argparse.Namespace, what: str, turns: dict[str, list[float]]) -> None:
-    """By rank 0: medians, and those of each round's ratio to `harpe`; and how harpe did it."""
+    """Rank 0 prints medians, medians of each round's ratio to `harpe`, and Harpe's plans."""
     rows = {name: {"ms": statistics.median(times),
                    "over_harpe": statistics.median(t / ours for t, ours in
                                                    zip(times, turns["harpe"]))}

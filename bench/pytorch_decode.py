@@ -4,17 +4,17 @@
     torchrun --nproc-per-node 2 bench/pytorch_decode.py [--model 70b] [--batch 8]
              [--positions 8192] [--json FILE]
 
-Tensor parallel: each rank has some heads with their keys and values, and its part of every linear
-weight. The projections to queries, gate and up are PyTorch's in both ways, and so is the cache,
-which is not written. Timed is one CUDA graph of each way, in turns:
+Tensor parallelism: each rank has some heads with their keys and values, and its part of every
+linear weight. Both implementations use PyTorch's projections to queries, gate and up, and the same
+cache, which is not written. The script times one CUDA graph of each, alternating:
 
-    harpe   harpe.ops.decode over the rank's heads, and harpe.ops.linear_ar_norm behind it and
-            behind the second half: product, all-reduce, residual connection and norm
-    nccl    scaled_dot_product_attention, which splits the keys of one query, torch's products,
+    harpe   harpe.ops.decode over the rank's heads, and harpe.ops.linear_ar_norm after it and
+            after the second half: GEMM, all-reduce, residual connection and norm
+    nccl    scaled_dot_product_attention, which splits the keys of one query, torch's GEMMs,
             NCCL's all-reduce, an addition and rms_norm
 
-Both ways' results are compared before anything is timed. `--device cpu` runs a small layer on CPU
-ranks, without graphs, to see that it works.
+The results of both are compared before timing starts. `--device cpu` runs a small layer on CPU
+ranks, without graphs, as a test of the script.
 """
 import argparse
 import dataclasses
@@ -112,7 +112,7 @@ def ways_of(layer: Layer) -> dict[str, Callable[[], tuple[Tensor, Tensor]]]:
 
 
 def captured(run: Callable[[], object]) -> Callable[[], None]:
-    """As a CUDA graph. Requires: it ran before, since plans are made at first calls."""
+    """A CUDA graph of `run`. Requires: it ran before, because plans are made at first calls."""
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         run()
@@ -138,7 +138,7 @@ def main() -> None:
     if dist.get_rank() == 0:
         report(args, f"decoder layer of {args.model}, {args.batch} sequences of {sizes.positions} "
                "positions", turns)
-    ways.clear()  # a communicator ends only behind the graphs that hold its kernels
+    ways.clear()  # a communicator must outlive the graphs with its kernels
     dist.destroy_process_group()
 
 

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Short products on GPUs: what `auto` picks, beside every schedule and the libraries.
+"""Short GEMMs on GPUs: `auto`'s choice compared with every schedule and the libraries.
 
     bench/short.py HARPE [--ranks 2] [--unseen] [--schedules bulk,auto] [--seconds 200]
                    [-o short.jsonl]
 
-Runs `harpe bench` for linears of Llama-3 8B, 70B and Qwen3-32B at few rows, all schedules and
-NCCL with cuBLASLt in turns, and prints for each case the time of `auto` over that of the fastest
-schedule and over the libraries' time, as `harpe bench` has it and with several executions in one
-graph. `-o` appends a JSON line for each case: its sizes, the times of schedules and libraries by
-name, why others have none, and the libraries' arithmetic alone.
+Runs `harpe bench` for linears of Llama-3 8B, 70B and Qwen3-32B at few rows, with all schedules and
+NCCL + cuBLASLt alternating. Prints for each case the time of `auto` over that of the fastest
+schedule and over the libraries' time, as measured by `harpe bench`, also with several executions in
+one graph. `-o` appends a JSON line for each case: its sizes, the times of schedules and libraries
+by name, why others have none, and the libraries' time without communication.
 """
 import argparse
 import json
@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 
-# (columns, depth) before they are cut over the ranks.
+# (columns, depth) before they are divided over the ranks.
 SEEN = {"ag_gemm": [(10240, 8192), (28672, 4096), (57344, 8192)],
         "gemm_rs": [(8192, 8192), (4096, 14336), (8192, 28672)],
         "gemm_ar": [(8192, 8192), (4096, 4096), (8192, 28672)]}
@@ -53,7 +53,7 @@ def run(args, op, m, n, k):
 
 
 def times_of(report):
-    """Schedules and libraries by name, in microseconds, and why the others have no time."""
+    """Schedules and libraries by name, in microseconds, and why others have no time."""
     ours, theirs, reasons = {}, {}, {}
     for entry in report["cases"][0]["entries"]:
         time_us = entry.get("time_us")
@@ -65,7 +65,7 @@ def times_of(report):
 
 
 def over_libraries_in_graph(report):
-    """The time of `auto` over the libraries' in a graph of several executions; None: not taken."""
+    """`auto`'s time over the libraries' in a graph of several executions; None if not measured."""
     ours, theirs = None, []
     for entry in report["cases"][0]["entries"]:
         time_us = entry.get("in_graph_us")

@@ -1,6 +1,6 @@
 // The event engine on rings of P ranks: 2 P^2 - P activities, each with its queue, its waits and
-// the resources of one machine. Even: all ranks in step. Uneven: products take 1 to 1.5 times as
-// long, so that hardly two things happen at once.
+// the resources of one machine. Even: all ranks in step. Uneven: GEMMs take 1 to 1.5 times as long,
+// so that few events coincide.
 
 #include <benchmark/benchmark.h>
 

@@ -1,4 +1,4 @@
-"""What `harpe bench` measured, as rows, means and tables; for the scripts beside it."""
+"""The results of `harpe bench` as rows, means and tables, for the scripts beside it."""
 import dataclasses
 import json
 import math
@@ -7,7 +7,7 @@ import pathlib
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """One case of a family. Times are in microseconds; none where nobody has one."""
+    """One case of a family. Times are in microseconds, None if not measured."""
     family: str
     ranks: int
     case: str
@@ -17,13 +17,13 @@ class Row:
     theirs: float | None = None
     baseline: str = ""
     limit: float | None = None
-    predicted_bytes: int | None = None  # of a rank's memory, under that schedule
+    predicted_bytes: int | None = None  # of a rank's memory, under the schedule
     measured_bytes: int | None = None
-    note: str = ""  # why there is no time
+    note: str = ""  # why it has no time
 
     @property
     def ratio(self):
-        """How much longer the baseline takes than ours."""
+        """The baseline's time over Harpe's."""
         return self.theirs / self.ours if self.ours and self.theirs else None
 
     @property
@@ -36,19 +36,19 @@ class Row:
 
     @property
     def memory(self):
-        """What was predicted over what was measured."""
+        """The predicted memory over the measured memory."""
         if not self.predicted_bytes or not self.measured_bytes:
             return None
         return self.predicted_bytes / self.measured_bytes
 
 
 def entry_of(case, name):
-    """What a case says of one contender."""
+    """A case's entry for one contender."""
     return next((entry for entry in case.get("entries", []) if entry["name"] == name), {})
 
 
 def note_of(case):
-    """Why a case has no time of ours: skipped, or what its contenders say."""
+    """Why a case has no time of Harpe: it was skipped, or its contenders' reasons."""
     if "skipped" in case:
         return case["skipped"]
     if case.get("ours_us") is not None:
@@ -70,12 +70,12 @@ def row_of(document, case):
 
 
 def rows_of(document):
-    """Of the object that `harpe bench --json` writes."""
+    """Rows of the object that `harpe bench --json` writes."""
     return [row_of(document, case) for case in document["cases"]]
 
 
 def read_documents(paths, command):
-    """Every object that this verb wrote in files and folders, in their order."""
+    """Every object of this command in files and folders, in order."""
     documents = []
     for path in map(pathlib.Path, paths):
         for file in sorted(path.glob("*.json")) if path.is_dir() else [path]:
@@ -86,7 +86,8 @@ def read_documents(paths, command):
 
 
 def merge(rows):
-    """Of rows of one case on as many ranks the last that has a time of ours, else the last."""
+    """Of rows for one case on equally many ranks, keeps the last with a time of Harpe, else the
+    last."""
     merged = {}
     for row in rows:
         key = (row.family, row.ranks, row.case)
@@ -104,11 +105,11 @@ def geometric_mean(values):
 
 @dataclasses.dataclass(frozen=True)
 class Summary:
-    """A family on so many ranks: geometric means and worst cases."""
+    """A family on a number of ranks: geometric means and worst cases."""
     family: str
     ranks: int
-    timed: int  # cases that have a time of ours
-    compared: int  # of them those that have one of the baseline too
+    timed: int  # cases with a time of Harpe
+    compared: int  # those of them with a baseline time
     cases: int
     ratio: float | None
     worst: Row | None  # by ratio
@@ -120,7 +121,7 @@ class Summary:
 
 
 def summary_of(rows):
-    """Requires: rows of one family on as many ranks."""
+    """Requires: rows of one family on equally many ranks."""
     compared = [row for row in rows if row.ratio]
     limited = [row for row in rows if row.over_limit]
     return Summary(
@@ -151,7 +152,7 @@ def print_us(value):
 
 
 def print_table(lines):
-    """Columns as wide as their widest cell; the first line is the head."""
+    """Columns have the width of their widest cell; the first line is the head."""
     widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
     return "".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() + "\n"
                    for line in lines)
@@ -164,7 +165,7 @@ def print_markdown(lines):
 
 
 def case_lines(rows, code=""):
-    """The table of docs/benchmarks/plan_times.md; `code` stands around names of families."""
+    """The table of docs/benchmarks/plan_times.md; `code` encloses the names of families."""
     lines = [["case", "ours", "theirs", "theirs / ours", "limit", "ours / limit"]]
     for row in rows:
         ours = f"{print_us(row.ours)} {row.schedule}" if row.ours else row.note

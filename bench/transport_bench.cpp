@@ -1,6 +1,6 @@
-// Signal policies side by side over a wire with delay: one sender, test hosts with several ranks
-// each. A run is all puts of a layer, or all puts with their signals, until both are complete on
-// the other side; the two alternate, so that what else the machine does meets both.
+// Compares signal policies over a wire with delay: one sender, and test hosts with several ranks
+// each. A run sends all puts of a layer, with or without their signals, until they have all
+// arrived. The two kinds of run alternate, so that other load on the machine affects both.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -25,7 +25,7 @@ struct Options {
   std::int64_t bytes = 4096;
   int hosts = 3;  // besides the sender's
   std::int64_t delay_us = 500;
-  double gigabits = 0;  // of a host's way out; 0: what the wire can carry
+  double gigabits = 0;  // of a host's outgoing link; 0: unlimited
   int runs = 31;
   bool unordered = false;
 };
@@ -48,7 +48,8 @@ void require(bool ok, const TransportError& error) {
   std::_Exit(3);
 }
 
-// Milliseconds of one layer: tiles come round by round, as a kernel would make them.
+// Milliseconds of one layer. Tiles are sent round by round, in the order in which a kernel makes
+// them.
 double run_layer(RankEnd& end, const Options& options, bool signals, std::uint32_t epoch) {
   const auto begin = std::chrono::steady_clock::now();
   for (int tile = 0; tile < options.puts; ++tile) {

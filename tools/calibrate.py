@@ -3,14 +3,14 @@
 
     tools/calibrate.py FOLDER MACHINE... > src/machine/presets/h200x8.machine
 
-Reads `h200x8_ceilings.jsonl` (links, launches) and, of `h200x8_peers.jsonl`, the rows of single
-kernels and single collectives. Rows of whole schedules are left for `harpe validate`. From machines
+Reads `h200x8_ceilings.jsonl` (links, launches) and the rows of single kernels and single
+collectives in `h200x8_peers.jsonl`. `harpe validate` uses the rows of whole schedules. Machines
 that `harpe profile` made of fewer such GPUs (bench/h200x4/h200x4.machine,
-bench/h200x2/h200x2.machine, bench/h200x1/h200x1.machine: most GPUs first, the latest last) come
+bench/h200x2/h200x2.machine, bench/h200x1/h200x1.machine: most GPUs first, the latest last) provide
 
-- of the first, how our own copies and signals between GPUs start: our executor makes them;
-- of the last alone, products by our own kernels, as they are now: earlier ones timed older kernels;
-- of all, collectives, and products of few rows by libraries; of the same figure in several the last
+- the first: how our own copies and signals between GPUs start, because our executor makes them;
+- only the last: GEMMs by our own kernels, because the others timed older kernels;
+- all: collectives, and GEMMs of few rows by libraries; if several have the same figure, the last
   one counts.
 
 Errors of predictions are added after that:
@@ -28,7 +28,7 @@ NOTE = "8 x H200, 2026-11-21"
 SMS = 132
 HEADS, HEAD_DIM = 32, 128  # of the attention rows
 BYTES = 2  # of a bf16
-FEW_ROWS = 64  # of products whose columns a kernel streams through all SMs (docs/kernels.md)
+FEW_ROWS = 64  # of GEMMs whose columns a kernel streams through all SMs (docs/kernels.md)
 
 
 def read(path):
@@ -69,7 +69,7 @@ def fit(samples, model, candidates):
 
 
 def own_copies(profile):
-    """Lines of transports that our executor moves by, and the latency of its signals."""
+    """Lines of the transports that our executor uses, and the latency of its signals."""
     text = profile.read_text(encoding="utf-8")
     lines = re.findall(r"^  (transport (?:ce|sm|tma) at nvlink .*)$", text, re.MULTILINE)
     return lines, re.search(r"level nvlink .* latency=(\S+) from measured (.*)", text).groups()
@@ -116,14 +116,14 @@ def attention(rows, kind, multiplier, tensors):
                             "bytes": BYTES * tensors * HEADS * length * HEAD_DIM})
     whole = [sample for sample in samples if not sample["causal"]]
     fastest = max(sample["flops"] / sample["us"] for sample in samples) * 1e-6
-    first = 5 * math.ceil(fastest / 5)  # a bound that every sample keeps
+    first = 5 * math.ceil(fastest / 5)  # a bound for every sample
     candidates = [(peak, start) for peak in range(first, first + 100, 5) for start in range(0, 41)]
     def model(sample, *candidate):
         return attention_model(sample["shape"], sample["flops"], *candidate)
     return samples, fit(whole, model, candidates)
 
 
-# Head dimension at which attention reaches half of what it would with an endless one.
+# The head dimension at which attention reaches half of its limit for large dimensions.
 ATTENTION_RAMP = 16
 
 
@@ -153,7 +153,7 @@ def rates(peers):
         form = (f"half_depth={ATTENTION_RAMP} memory_share=0.9 "
                 f"start={time(start)} ")
         tiles = "tile_rows=16 tile_columns=0 "
-        # Tiles fit decode too; blocks of the forward kernels hold 128 rows.
+        # Decode uses tiles too; thread blocks of the forward kernels hold 128 rows.
         held = "held_rows=128 " if leaf == "attn_fwd" else ""
         lines.append(f"rate {leaf} bf16 peak={peak:g}tflops {tiles}{held}{form}"
                      + source(f"fit to cuDNN 9.19, {NOTE}"))
@@ -173,18 +173,18 @@ def rates(peers):
             extents = " ".join(f"{name}={extent}" for name, extent in zip(
                 ("batch", "rows", "columns", "depth"), sample["shape"]) if extent != 1)
             causal = " causal" if sample["causal"] else ""
-            by = " by library" if leaf == "matmul" else ""  # our own were profiled
+            by = " by library" if leaf == "matmul" else ""  # our own GEMMs were profiled
             lines.append(f"sample {leaf} bf16{causal}{by} {extents} flops={sample['flops']} "
                          f"bytes={size(sample['bytes'])} time={time(sample['us'])} "
                          + source(f"{library}, {NOTE}"))
     return lines
 
 
-MOST_ROWS = 256  # of products by libraries that are taken from profiles
+MOST_ROWS = 256  # of GEMMs by libraries that profiles provide
 
 
 def line_of(words, profile):
-    """The profile's line, with whose time it is."""
+    """The profile's line, with its origin."""
     if " by " in words.split(" from ")[0]:
         return words
     return words.replace(profile, f"{profile} by own", 1)
@@ -199,7 +199,7 @@ def profiled_collectives(paths):
 
 
 def profiled_products(paths):
-    """Of layers' shapes: cubes say nothing of them."""
+    """GEMMs with the shapes of layers, without cubes, which are not representative."""
     for path in paths:
         for line in path.read_text(encoding="utf-8").splitlines():
             found = re.match(r"  (sample matmul bf16)", line)
@@ -216,7 +216,7 @@ def profiled_products(paths):
 
 
 def once(lines):
-    """Of lines that are alike but for their time and origin the last."""
+    """Of lines that differ only in time and origin, keeps the last."""
     return list({line.split(" time=")[0]: line for line in lines}.values())
 
 

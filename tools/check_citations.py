@@ -2,7 +2,7 @@
 """Every citation in the tree leads somewhere: links and anchors between pages, pages and their
 sections, decisions, theorems and steps of commir.md, numbered decisions, diagnostics, paths, files.
 
-What is read how:
+What is checked:
   PAGE.md 4.3, 7.2 steps 3, 4, D12, theorem 1   sections, steps, decisions and theorems of a page
   D12, Theorem 1                                 of docs/reference/commir.md, wherever they stand
   decision 0012                                  a file of docs/decisions
@@ -22,11 +22,11 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SPECIFICATION = "docs/reference/commir.md"
-# They hold patterns, and citations that lead nowhere on purpose.
+# They contain patterns, and citations that lead nowhere on purpose.
 UNREAD = {"tools/check_citations.py", "tools/check_layers.py", "tests/tools/checks_test.py"}
-# They name diagnostics that are no more, or never were.
+# They name diagnostics that were removed or never existed.
 UNREGISTERED = {"CHANGELOG.md", "docs/errors.md"}
-# Names of files that a build makes, or that come from elsewhere.
+# Files that a build makes, or that come from elsewhere.
 OUTSIDE = {"bench/cuda/texts.h", "cuda.h"}
 TREE = r"(?:src|docs|tests|tools|bench|examples|cmake|packaging|\.ci)"
 
@@ -35,7 +35,7 @@ HEADING = re.compile(r"^#{1,6} +(.+?)\s*$", re.M)
 IDENTIFIER = re.compile(r"<a id=\"([\w-]+)\">")
 LINK = re.compile(r"\]\(([^()\s]+)\)")
 INLINE = re.compile(r"`([^`\n]+)`")
-# A line of a comment, a quoted text or a list goes on in the next.
+# A line of a comment, a quoted text or a list may continue on the next.
 BREAK = re.compile(r"\"?[ \t]*\n[ \t]*(?://+|#+|\*|\"|>)?[ \t]*")
 PAGE = re.compile(r"(?<![\w./-])((?:[\w-]+/|\.\.?/)*[\w-]+\.md)(#[\w-]+)?(?:\]\([^()\s]*\))?")
 WORD = re.compile(r"[\s,]*(sections?|decisions?|theorems?|rules?|steps?|appendix|and|to|[-–(])?\s*"
@@ -51,13 +51,13 @@ SOURCE_NAME = re.compile(r"(?:[\w*.-]+/)*[\w*-]+\.(?:h|cpp|cu|cuh|py|def|op|cir|
 
 
 def slug(heading):
-    """The anchor that a heading gets: lower case, punctuation dropped, spaces as hyphens."""
+    """The anchor of a heading: lower case, without punctuation, spaces as hyphens."""
     text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).replace("`", "").lower()
     return re.sub(r"[^\w\- ]", "", text).strip().replace(" ", "-")
 
 
 class Page:
-    """What can be cited of one Markdown file."""
+    """The parts of one Markdown file that can be cited."""
 
     def __init__(self, text):
         prose = FENCE.sub("", text)
@@ -80,7 +80,7 @@ class Page:
 
 
 class Tree:
-    """The files of a tree, and what can be cited of its pages."""
+    """The files of a tree, and the citable parts of its pages."""
 
     def __init__(self, root, names):
         self.root = root
@@ -112,7 +112,7 @@ class Tree:
         return Page((self.root / name).read_text(encoding="utf-8"))
 
     def resolve(self, citing, name):
-        """The page that `name` means in the file `citing`, or None."""
+        """The page that `name` refers to in the file `citing`, or None."""
         beside = (pathlib.PurePath(citing).parent / name).as_posix()
         for path in (posixpath.normpath(beside), name):
             if path in self.names:
@@ -122,7 +122,7 @@ class Tree:
 
 
 def cited(text):
-    """(kind, name, section) of each thing that a text which follows a page's name cites of it."""
+    """(kind, name, section) of each citation in the text after a page's name."""
     position, kind, section, found = 0, "section", None, []
     while match := WORD.match(text, position):
         word, item, number = match.groups()
@@ -150,7 +150,7 @@ def cited(text):
 
 
 def missing(page, kind, name, section):
-    """Does `page` lack what is cited of it?"""
+    """Whether `page` lacks the cited part."""
     if kind == "item":
         return name not in page.items
     if kind == "theorem":
@@ -165,7 +165,7 @@ def describe(kind, name, section):
 
 
 def check_pages(tree, name, text):
-    """Names of pages, with what is cited of them, anywhere."""
+    """Names of pages with their cited parts, anywhere."""
     for match in PAGE.finditer(text):
         target = tree.resolve(name, match.group(1))
         if target is None:
@@ -181,7 +181,7 @@ def check_pages(tree, name, text):
 
 
 def check_tables(tree, name, text):
-    """Columns of tables that are headed by a page's name."""
+    """Columns of tables that have a page's name as their head."""
     column, page = None, None
     for match in re.finditer(r"^.*$", text, re.M):
         cells = match.group().split("|")

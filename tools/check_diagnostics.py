@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 """Every registered diagnostic is produced somewhere, and names options and flags that are there.
 
-Produced: `DiagCode::CODE` stands in a source of src/. That each is also shown to a user, with its
-whole text, is held by tests/golden/coverage_test.cpp.
+Produced: `DiagCode::CODE` occurs in a source of src/. tests/golden/coverage_test.cpp checks that
+each is also shown to a user with its whole text.
 
 Options: `{option:NAME=VALUE}` in a text below the command line is a field of include/harpe, which
-programs give, or one of COMMAND_LINE_ALONE. On the command line it is a flag:
+programs set, or one of COMMAND_LINE_ALONE. The command line writes it as a flag:
 
 Flags: `harpe VERB ... --flag` names a flag of that verb. A flag alone, `--flag`, must be one of
-every verb that EMITTED_BY lists for the code, and where a case of tests/golden shows the code, one
-of the verb that the case runs. Diagnostics U10x are about flags as they were typed.
+every verb that EMITTED_BY lists for the code, and if a case of tests/golden shows the code, a flag
+of the verb that the case runs. Diagnostics U10x are about flags as the user typed them.
 """
 import pathlib
 import re
@@ -21,11 +21,11 @@ REGISTERED = re.compile(r"^HP_DIAG\(\s*(\w+)\s*,", re.M)
 OPTION = re.compile(r"\{option:([a-z_]+)(?:=([^}]*))?\}")
 SHOWN = re.compile(r"`([^`\n]*--[^`\n]*)`")
 
-# What only the command line can be asked for.
+# Options that only the command line has.
 COMMAND_LINE_ALONE = ("all backend cases collectives help inject input level list load measured "
                       "output share_gpus stage").split()
 PLANNING = "lower run show simulate taxes tune verify"
-# Of diagnostics that name flags alone: the verbs that can emit them.
+# For diagnostics that name flags alone: the verbs that can emit them.
 EMITTED_BY = {
     "G070": "bench run taxes tune profile",
     "G072": "bench run taxes tune",
@@ -50,7 +50,7 @@ EMITTED_BY = {
 
 
 def read_flags(text):
-    """Flags of each verb, as src/cli/flags.h lists them."""
+    """The flags of each verb in src/cli/flags.h."""
     flags = {}
     for name, rest in re.findall(r'Flag\{"([\w-]+)",(.*?)\}', text, re.S):
         for verb in re.findall(r"\bk([A-Z][a-z]+)\b", rest):
@@ -59,12 +59,12 @@ def read_flags(text):
 
 
 def read_option_flags(text):
-    """Options that are called otherwise as flags, of src/cli/flags.h: {option: "flag value"}."""
+    """Options with another name as flags, from src/cli/flags.h: {option: "flag value"}."""
     return dict(re.findall(r'OptionFlag\{"(\w+)", "([^"]+)"\}', text))
 
 
 def write_flags(text, other_flags):
-    """`text` with its options as the command line writes them."""
+    """`text` with options written as the command line writes them."""
     def flag(match):
         name, value = match.groups()
         return "--" + other_flags.get(name, name).replace("_", "-") + (" " + value if value else "")
@@ -72,14 +72,14 @@ def write_flags(text, other_flags):
 
 
 def check_options(text, public):
-    """Findings about options that a text names; `public` are the headers that programs see."""
+    """Findings about options in a text; `public` are the public headers."""
     return [f"`{{option:{name}}}` is no field of include/harpe, nor of the command line alone"
             for name, _ in OPTION.findall(text)
             if name not in COMMAND_LINE_ALONE and not re.search(rf"\b{name}\b( =|;|\{{)", public)]
 
 
 def read_diagnostics(text):
-    """Code and text of each, adjacent strings joined."""
+    """Code and text of each diagnostic, with adjacent strings joined."""
     starts = [(match.start(), match.group(1)) for match in REGISTERED.finditer(text)]
     ends = [start for start, _ in starts[1:]] + [len(text)]
     for (start, code), end in zip(starts, ends):
@@ -88,7 +88,7 @@ def read_diagnostics(text):
 
 
 def check_flags(code, text, flags, verbs):
-    """Findings about the flags that a diagnostic's text names; `verbs` can emit it."""
+    """Findings about the flags in a diagnostic's text; `verbs` can emit it."""
     findings = []
     for shown in SHOWN.findall(text):
         named = re.match(r"(?:harpe )?([a-z]+) ", shown)
@@ -97,7 +97,7 @@ def check_flags(code, text, flags, verbs):
             if not any(flag in known for known in flags.values()):
                 findings.append(f"{code} names `--{flag}`, which is a flag of no verb")
                 continue
-            everywhere = all(flag in known for known in flags.values())  # as --help
+            everywhere = all(flag in known for known in flags.values())  # such as --help
             if not verb and not verbs and not everywhere:
                 findings.append(f"{code} names `--{flag}`: say of which verb, or list in "
                                 "EMITTED_BY those that can emit it")
@@ -108,7 +108,7 @@ def check_flags(code, text, flags, verbs):
 
 
 def check_case(name, text, flags):
-    """The same of the errors that a golden case shows, each of the command before it."""
+    """The same for the errors in a golden case, each for the command before it."""
     findings = []
     verb = None
     for line in text.splitlines():

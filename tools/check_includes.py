@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""check_includes.py BUILD: what the compiler reads, against budgets that no clock disturbs.
+"""check_includes.py BUILD: compares what the compiler reads with budgets, independent of the clock.
 
-BUILD is a finished Ninja build folder. The cost of a translation unit is the size of every file it
-includes, itself among them, as Ninja's dependency log has them; the time to compile follows it. A
-finding is a group of units that reads more than its budget.
+BUILD is a finished Ninja build folder. The cost of a translation unit is the size of all files that
+it includes, and its own, from Ninja's dependency log; the time to compile follows it. A finding is
+a group of units that reads more than its budget.
 """
 import collections
 import os
@@ -12,8 +12,8 @@ import subprocess
 import sys
 
 MEGABYTE = 1_000_000
-# Of the preset `ci` with g++ 12 on Debian 12, about 10 % above what was measured. Raise one only in
-# the commit that needs it, with the reason.
+# For the preset `ci` with g++ 12 on Debian 12, about 10 % above the measured sizes. Raise a budget
+# only in the commit that needs it, with the reason.
 BUDGETS = {"src": 445, "tests": 555, "bench": 60}  # in megabytes
 
 
@@ -37,7 +37,7 @@ def read_deps(text):
 
 
 def measure(units, size_of):
-    """Bytes by group, and by header: how much of all reading is of it."""
+    """Bytes by group, and by header its share of all bytes."""
     groups, headers = collections.Counter(), collections.Counter()
     for unit, files in units.items():
         for name in files:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The module law (ARCHITECTURE.md): which module may include which, and what no file may hold.
 
-CMakeLists.txt holds the same law for linking; this holds it for every #include.
+CMakeLists.txt states the same law for linking; this script checks every #include.
 """
 import pathlib
 import re
@@ -13,8 +13,8 @@ SRC = ROOT / "src"
 # module -> modules it may include, besides itself. `ir` and what stands on it may include one
 # header of `machine` (docs/decisions/0001-mesh-below-ir.md).
 MESH = "machine/mesh.h"
-# What a kernel of GPUs stands on: each folder of exec/cuda/kernels sees this, the interface of all
-# kernels, and of other kernels what is written there alone.
+# The base of GPU kernels: each folder of exec/cuda/kernels may include this, the interface of all
+# kernels, and of other kernels only what the list below states.
 BELOW_KERNELS = ["exec/cuda/device", "exec/cuda/runtime", "exec/cuda/jit", "exec/cuda/signals",
                  "exec/cuda/library", "exec/actions", "plan", "offers", "ir", "leaves", "support"]
 LAW = {
@@ -38,7 +38,7 @@ LAW = {
     "exec/group": ["exec", "transport", "plan", "ir", "support"],
     "exec/cpu": ["exec/actions", "exec/processes", "exec/group", "exec", "transport", "launch",
                  "sync", "plan", "offers", "ir", "support"],
-    # Rooms of the CUDA back end. `device`: code of GPUs, and data that it shares with the host.
+    # Rooms of the CUDA back end. `device`: GPU code, and data that it shares with the host.
     "exec/cuda/device": [],
     "exec/cuda/runtime": ["exec/cuda/device", "transport", "support"],
     "exec/cuda/jit": ["exec/cuda/runtime", "support"],
@@ -54,7 +54,7 @@ LAW = {
                                     *BELOW_KERNELS],
     "exec/cuda/kernels/backward": ["exec/cuda/kernels/attention", "exec/cuda/kernels/plain",
                                    "exec/cuda/kernels", *BELOW_KERNELS],
-    # What H200s launch for a plan, in every build.
+    # The launch plan for H200s, in every build.
     "exec/cuda/target": ["exec/cuda/device", "exec/cuda/signals", "exec/cuda/kernels",
                          "exec/cuda/kernels/copy_engine", "exec/cuda/kernels/nccl",
                          "exec/cuda/library", "exec/actions", "exec", "launch", "sync", "plan",
@@ -110,42 +110,43 @@ EXTRA_HEADERS = {
     "exec/cuda/target": {MESH},
     "exec/cuda/executor": {MESH},
     "exec/cuda/group": {MESH},
-    # Plain data, whether the back end is compiled or not; and the one file that knows whether.
+    # Plain data, independent of whether the back end is compiled; and the one file that depends on
+    # it.
     "run": {"exec/cuda/jit/kernel_variant.h", "exec/cuda/jit/resources.h",
             "run/cuda/cuda_gpus.h"},
     "profile": {"exec/cuda/profile/figures.h"},
 }
-# Written by CMake into the build folder.
+# CMake writes them into the build folder.
 GENERATED = {"machine/texts.h", "ops/texts.h", "cli/examples.h", "report/assets.h",
              "exec/cuda/jit/device_texts.h"}
-# The verifier has its own model of blocks, masks and slots: a fault in ours must not hide itself.
+# The verifier has its own model of blocks, masks and slots, so that faults in ours are not hidden.
 FORBIDDEN_HEADERS = {"verify": {"ir/blocks.h", "ir/mask.h", "plan/slots.h"}}
 
-# Public headers, which see each other alone; of the modules only this one sees them, and outside
-# src/ the extension of the Python package: folders of quoted includes, pattern of the others.
+# Public headers may only include each other. Of the modules only this one may include them, and
+# outside src/ the Python extension: folders of quoted includes, pattern of the others.
 SEES_PUBLIC = "library"
 OUTSIDE = {"include": (["include"], r"[a-z_]+"),
            "python": (["include", "python"], r"[a-z_]+|nanobind/.*")}
 
-# Exceptions cross a boundary only here: the process, what programs call, and the threads that must
-# hand one on.
+# Exceptions may be caught only at these boundaries: the process, the public calls, and threads that
+# must pass one on.
 MAY_CATCH = [r"src/cli/(main|run_command)\.cpp", r"src/library/boundary\.(h|cpp)",
              r"src/exec/cpu/runner\.cpp", r"src/support/threads\.(h|cpp)",
              r"python/extension/(records\.h|calls?\.cpp|rank\.cpp)", r"tests/support/.*"]
-# A thread that the system refuses is told of in one way.
+# A thread that the system refuses is reported in one way.
 STARTS_THREAD = re.compile(
     r"\bstd::(async\b|thread\b(?!::)|jthread[({](?![)}])|vector<std::jthread>)")
 MAY_START_THREADS = [r"src/support/threads\.(h|cpp)", r"src/exec/cpu/runner\.h", r"(?!src/).*"]
-# The environment and the end of the process are the command line's.
+# Only the command line reads the environment and ends the process.
 PROCESS_CALL = re.compile(
     r"\b(?:(?:secure_)?getenv|(?:un)?setenv|putenv|(?:_|quick_)?exit|_Exit)\s*\("
     r"|(?<!\w)(?:std)?::abort\s*\(")
 MAY_CALL_PROCESS = [r"src/cli/.*", r"(?!src/).*"]
-# Only the command line writes options as flags (support/option_words.h). Properties of style
-# sheets and options of NVIDIA's run-time compiler look like them.
+# Only the command line writes options as flags (support/option_words.h). Properties of style sheets
+# and options of NVIDIA's run-time compiler look like flags.
 FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]*(?![a-z:-])")
 MAY_NAME_FLAGS = [r"src/cli/.*", r"src/exec/cuda/jit/nvrtc\.cpp", r"(?!src/|include/).*"]
-# Slow to compile or with global effects: never seen through a header of ours.
+# Slow to compile or with global effects: no header of ours may include them.
 CPP_ONLY = re.compile(r"^(fmt/|nlohmann/(?!json_fwd\.hpp)|CLI/|cblas|dnnl|oneapi/|iostream$|regex$"
                       r"|rapidcheck)")
 
@@ -154,7 +155,7 @@ COMMENT_OR_STRING = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.S)
 
 
 def module_of(path):
-    """`exec/cpu/run.cpp` -> `exec/cpu`; the longest module the law knows."""
+    """`exec/cpu/run.cpp` -> `exec/cpu`: the longest module in the law."""
     folders = path.split("/")[:-1]
     for length in range(len(folders), 0, -1):
         name = "/".join(folders[:length])
@@ -164,7 +165,7 @@ def module_of(path):
 
 
 def check_include(module, included):
-    """The sentence that says what is wrong, or None."""
+    """The sentence of a finding, or None."""
     if included.startswith("harpe/"):
         return None if module == SEES_PUBLIC else "only `library` includes public headers"
     target = module_of(included)
@@ -180,13 +181,14 @@ def check_include(module, included):
     return f"`{module}` may include {', '.join(allowed) or 'nothing'}, so not `{included}`"
 
 
-# Every build decides alike what H200s launch: what decides it is compiled without CUDA's headers.
+# Every build makes the same launch plans for H200s, so this code is compiled without CUDA's
+# headers.
 DECIDES = re.compile(r"exec/cuda/(target/|kernels/(?!(.*/)?prepare)).*\.cpp")
 NVIDIA = re.compile(r"(cuda|nvrtc|nccl|cublas|cudnn)[A-Za-z_]*\.h")
 
 
 def find_nvidia_header(included, seen):
-    """The header of CUDA that one of ours reaches, or None."""
+    """The CUDA header that a header of ours includes, directly or not, or None."""
     if NVIDIA.fullmatch(included):
         return included
     path = SRC / included

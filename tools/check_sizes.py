@@ -9,24 +9,24 @@ FILE_LINES = 500
 FUNCTION_LINES = 60
 COLUMNS = 100
 
-# The executable model of the design, kept as it was written (tests/oracle/README.md).
+# The design's executable model, kept unchanged (tests/oracle/README.md).
 AS_WRITTEN = {f"tests/oracle/{name}.py" for name in
               ("cir", "ref", "fuzz", "mutate", "neg", "plan", "redundant", "script", "surv")}
 SOURCES = {".h", ".cpp", ".cuh", ".cu", ".py", ".cmake"}  # .def lists hold sentences
 
-# Everything that may hold a brace or a quote without meaning one. Raw strings first.
+# Text in which braces and quotes have no meaning. Raw strings first.
 BLANKED = re.compile(r'R"(\w*)\((?:.|\n)*?\)\1"|//[^\n]*|/\*(?:.|\n)*?\*/|"(?:\\.|[^"\\\n])*"'
                      r"|(?<![0-9A-Za-z_])'(?:\\.|[^'\\\n])+'|^[ \t]*#(?:\\\n|[^\n])*", re.M)
 ACCESS = re.compile(r"\b(public|private|protected)\s*$")
 
 
 def blank(text):
-    """The text with comments, strings and preprocessor lines blanked, its lines kept."""
+    """The text with comments, strings and preprocessor lines blanked; keeps its lines."""
     return BLANKED.sub(lambda m: re.sub(r"[^\n]", " ", m.group()), text)
 
 
 def opens_function(head, inside_function):
-    """Does the `{` after `head`, the text since the last statement, open a function's body?"""
+    """Whether the `{` after `head`, the text since the last statement, opens a function's body."""
     if inside_function or "(" not in head or head.count("(") != head.count(")"):
         return False
     if re.search(r"\b(namespace|class|struct|union|enum)\b[^()]*$", head):
@@ -36,13 +36,13 @@ def opens_function(head, inside_function):
 
 
 def is_member_initialiser(head):
-    """`Foo() : a_` before `{`: one more member, not the body."""
+    """`Foo() : a_` before `{` is one more member, not the body."""
     return bool(re.search(r"\)[^()]*:[^:].*[\w>]\s*$", head, re.S)) and not re.search(
         r"(\)|\bconst|\bnoexcept|\boverride|\bfinal)\s*$", head)
 
 
 def functions(text):
-    """(first line, lines, head) of every function; a lambda counts with the one around it."""
+    """(first line, lines, head) of every function; a lambda belongs to the enclosing function."""
     code = blank(text)
     found, stack = [], []
     head_start, position = 0, 0

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""check_wheel.py WHEEL...: what is inside, against what docs/python.md states.
+"""check_wheel.py WHEEL...: compares a wheel's contents with what docs/python.md states.
 
-A wheel holds the package, one extension and the licences; no file of NVIDIA's. The extension links
-the run-times of C and C++ alone. A finding is a line; the last line of a wheel has its figures.
+A wheel contains the package, one extension and the licences, but no file of NVIDIA's. The extension
+links only the run-times of C and C++. Each finding is a line; the last line of a wheel has its
+figures.
 """
 import pathlib
 import re
@@ -18,7 +19,7 @@ FOREIGN = re.compile(r"nvidia|nvrtc|cublas|cudnn|libcuda|cuda\.h", re.IGNORECASE
 
 
 def stated():
-    """The least glibc and libstdc++, and the wheel's megabytes, as the page has them."""
+    """The oldest glibc and libstdc++ and the wheel's megabytes that the page states."""
     text = PAGE.read_text(encoding="utf-8")
     glibc = re.search(r"glibc (\d+\.\d+)", text).group(1)
     cxx = re.search(r"GLIBCXX_(\d+\.\d+\.\d+)", text).group(1)
@@ -31,7 +32,7 @@ def number(version):
 
 
 def least_versions(symbols):
-    """{family: newest version} that `readelf --version-info` names."""
+    """{family: newest version} in the output of `readelf --version-info`."""
     versions = {}
     for family, version in re.findall(r"\b(GLIBC|GLIBCXX)_(\d+(?:\.\d+)+)", symbols):
         versions[family] = max(versions.get(family, version), version, key=number)
@@ -44,7 +45,7 @@ def read_elf(option, path):
 
 
 def check_names(names):
-    """Files that a wheel does not hold, and files that it lacks."""
+    """Files that a wheel must not contain, and files that it lacks."""
     extensions = [name for name in names if re.search(r"\.so(\.|$)", name)]
     if len(extensions) != 1 or not extensions[0].startswith("harpe/_harpe."):
         yield f"extensions are {extensions}, not one `harpe/_harpe.….so`"

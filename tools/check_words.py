@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Words that may not stand in the tree: unfinished work without an issue, and places outside it."""
+"""Words that must not occur in the tree: unfinished work without an issue, and paths outside it."""
 import pathlib
 import re
 import subprocess
@@ -16,7 +16,7 @@ RULES = [
     (re.compile(r"\b([Ss]ub-?agent|[Cc]laude|[Aa]nthropic|[Cc]hat[Gg][Pp][Tt]|[Cc]opilot)\b"),
      "the project speaks of itself alone"),
 ]
-# Links in text go to places that stay.
+# Links may only lead to hosts that last.
 LINK = re.compile(r"https?://([\w.-]+)")
 HOSTS = re.compile(r"(^|\.)(apache\.org|arxiv\.org|github\.com|perfetto\.dev|docs\.nvidia\.com|"
                    r"llvm\.org|cmake\.org|debian\.org|w3\.org|doi\.org)$")

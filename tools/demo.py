@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""demo.py HARPE FOLDER: one causal attention on 8 ranks under three schedules, side by side.
+"""demo.py HARPE FOLDER: runs one causal attention on 8 ranks under three schedules.
 
-Each is lowered, proved by the verifier, executed on CPU ranks and compared with the reference in
-double precision; traces and JSON results go to FOLDER.
+Each schedule is lowered, proved, executed on CPU ranks and compared with the reference in double
+precision; traces and JSON results go to FOLDER.
 """
 import json
 import os
@@ -17,7 +17,7 @@ MIB = 1 << 20
 
 
 def run(harpe, command, arguments, result):
-    """The JSON object of one command; leaves with its exit status when it fails."""
+    """The JSON object of one command; exits with the command's status if it fails."""
     status = subprocess.run([harpe, command, *arguments, "--json", result], check=False,
                             stdout=subprocess.DEVNULL).returncode
     if status != 0:

@@ -1,4 +1,4 @@
-"""The folder of cuda.h in this Python's packages, which nvidia-cuda-runtime brings; or nothing."""
+"""Prints the folder of cuda.h in this Python's package nvidia-cuda-runtime, or nothing."""
 import importlib.metadata
 
 try:

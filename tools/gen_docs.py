@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes what the documentation takes from the program itself.
+"""Writes the parts of the documentation that the program itself generates.
 
   docs/errors.md   every diagnostic with its example: `harpe explain --all`
   docs/cli.md      the text of each command's help, between `<!-- help VERB -->` and `<!-- end -->`
-  docs/operators   a page per operator: what is written by hand ends at `<!-- generated -->`; then
-                   its program, and every named schedule drawn, as text here and as an SVG file
+  docs/operators   a page per operator: the handwritten part ends at `<!-- generated -->`; then its
+                   program, and every named schedule drawn, as text here and as an SVG file
 
 usage: gen_docs.py HARPE [--check]   HARPE is the binary; --check only compares, and fails on a
                                      difference
@@ -18,7 +18,7 @@ import sys
 DOCS = pathlib.Path(__file__).resolve().parent.parent / "docs"
 HELP = re.compile(r"(<!-- help (\w*) -->\n).*?(<!-- end -->\n)", re.S)
 GENERATED = "<!-- generated -->\n"
-# What is drawn: small enough for a page, large enough to show who waits for whom.
+# Shapes to draw: small enough for a page, large enough to show the waits.
 MESH = "gpu=4"
 SHAPES = {
     "gemm": "m=64 n=64 k=64",
@@ -75,7 +75,7 @@ def draw_schedule(harpe, name, schedule, words):
 
 
 def make_operator(harpe, name):
-    """The page of an operator: path and text of everything it consists of."""
+    """The page of an operator: path and text of each of its files."""
     page = DOCS / "operators" / f"{name}.md"
     words = SHAPES[name].split()
     listed = json.loads(ask(harpe, "schedules", name, *words, "--mesh", MESH, "--json", "-"))

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 """Writes src/exec/cuda/device/wgmma_instructions.cuh and wgmma_wide.cuh: one wrapper per tile
-width, since inline assembly must name every accumulator register. `--check` compares instead."""
+width, because inline assembly must name every accumulator register. `--check` only compares."""
 import pathlib
 import sys
 import textwrap
 
 DEVICE = pathlib.Path(__file__).resolve().parent.parent / "src/exec/cuda/device"
-WIDEST_OF_FIRST = 112  # wider ones are in a file of their own
+WIDEST_OF_FIRST = 112  # wider ones are in the second file
 WIDTHS_SHARED = [8, 16, 32, 64, 96, 112, 128, 160, 192, 256]  # A in shared memory
-WIDTHS_REGISTERS = [64, 128]  # A in registers: the second product of attention
-WIDTHS_TRANSPOSED = [8, 16, 32, 64, 96, 128, 192, 256]  # A in shared memory, M-major: gradients
+WIDTHS_REGISTERS = [64, 128]  # A in registers: the second GEMM of attention
+WIDTHS_TRANSPOSED = [8, 16, 32, 64, 96, 128, 192, 256]  # A in shared memory, M-major: backward
 
 HEAD = """\
 #pragma once

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Prints what each pass over launch plans brings to predictions (docs/benchmarks/prediction_errors.md).
+"""Prints what each pass over launch plans contributes to predictions.
 
     tools/price_passes.py HARPE FOLDER [MACHINE]
 
-FOLDER holds files `*_plans.jsonl`. A line of the table for predictions as they are, for launch
-plans without one pass and without all, and for rows that are said to have run with 16-bit partials
-or with NCCL where that is faster: median error / what nine of ten plans do not exceed, in percent.
+FOLDER contains files `*_plans.jsonl`. Each line of the table has the median error and the bound of
+nine of ten plans, in percent (docs/benchmarks/prediction_errors.md): for normal predictions, for
+launch plans without one pass and without all passes, and for rows that ran with 16-bit partials or
+with NCCL where that is faster.
 """
 import json
 import pathlib
@@ -20,7 +21,7 @@ EXECUTIONS = {"16-bit partials": {"partials16": True}, "NCCL": {"collectives": "
 
 
 def predict(harpe, folder, machine, *options):
-    """Cells of a line by operator, and the worst of choices."""
+    """Cells of a line by operator, and the worst ratio of choices."""
     command = [harpe, "validate", "--measured", folder, *machine, *options, "--json", "-"]
     result = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     whole = next(row for row in result["agreement"] if row["family"] == "all")

@@ -26,7 +26,7 @@ std::vector<RowRange> random_ranges(Draw& draw, std::int64_t size, int most) {
   return ranges;
 }
 
-// The last row sees all keys, the first row sees the first key, rows that see nothing, or anything.
+// The last row sees all keys, the first row sees the first key, some rows see nothing, or random.
 std::int64_t random_position(Draw& draw, std::int64_t rows, std::int64_t keys) {
   switch (draw.below(4)) {
     case 0:

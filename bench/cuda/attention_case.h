@@ -15,7 +15,7 @@ struct RowRange {
   std::int64_t rows = 0;
 };
 
-// Attention to be computed: key 0 stands at position 0, query row 0 at `first_position`.
+// An attention problem: key 0 is at position 0, query row 0 at `first_position`.
 struct AttentionCase {
   std::string name;
   std::int64_t batch = 1;
@@ -31,7 +31,7 @@ struct AttentionCase {
   std::int64_t window = 0;
   std::int64_t first_position = 0;
   bool carried = false;
-  bool packed = false;             // rows without room between them
+  bool packed = false;             // rows without padding between them
   std::vector<RowRange> panels{};  // of queries, ascending
   std::vector<RowRange> chunks{};  // of keys, in the order of use
 
@@ -40,7 +40,7 @@ struct AttentionCase {
   }
 };
 
-// One panel, one chunk.
+// One panel and one chunk.
 void leave_whole(AttentionCase& what);
 // Chunks in any order.
 void cut_randomly(AttentionCase& what, Draw& draw, int most_panels, int most_chunks);

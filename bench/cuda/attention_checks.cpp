@@ -81,12 +81,12 @@ void check_arrivals(Bench& bench) {
   }
 }
 
-// A few blocks, or all but a few, which then have many tiles each.
+// A few thread blocks, or all but a few, so that the rest have many tiles each.
 int random_copy_blocks(Draw& draw, int blocks) {
   return static_cast<int>(draw.coin() ? draw.between(1, 8) : blocks - draw.between(1, 16));
 }
 
-// Blocks of the kernel fetch all inputs while the others compute.
+// Some thread blocks of the kernel copy all inputs while the others compute.
 void check_fetches(Bench& bench) {
   Draw draw(bench.options().seed + 25);
   for (const AttentionConfig& config : chosen_configs(bench, draw, 8)) {
@@ -118,7 +118,7 @@ void check_fused_stores(Bench& bench) {
   }
 }
 
-// A chunk that some row sees never comes.
+// A chunk that some row sees never arrives.
 void check_faults(Bench& bench) {
   Draw draw(bench.options().seed + 24);
   for (const AttentionConfig& config : chosen_configs(bench, draw, 8)) {

@@ -1,5 +1,5 @@
-// Attention of one query a sequence: the kernel for few queries, beside the kernel for many with
-// its keys in parts, and cuDNN.
+// Attention of one query per sequence: compares the kernel for few queries with the kernel for
+// many, with its keys cut into parts, and with cuDNN.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ namespace {
 constexpr const char* kDecode = "decode";
 constexpr const char* kCheckDecode = "check decode";
 
-// The share of keys that a block has is a matter of chance too.
+// The share of keys of a thread block is random too.
 AttentionCase draw_case(Draw& draw, const device::DecodeConfig& config) {
   const std::int64_t most = draw.coin() ? 300 : 5000;
   const std::int64_t group = draw.between(1, config.columns);
@@ -43,7 +43,8 @@ void check_case(Bench& bench, const AttentionCase& what, int shares) {
   const auto run = must(cuda::PreparedDecode::make(bench.gpu().library(), spec));
   VerdictBox verdict(bench.gpu());
   std::string wrong;
-  for (int launch = 0; launch < 3 && wrong.empty(); ++launch) {  // what is left between launches
+  // Catches state left between launches.
+  for (int launch = 0; launch < 3 && wrong.empty(); ++launch) {
     problem.reset(stream);
     verdict.clear(stream);
     must(run.launch(stream));
@@ -157,7 +158,7 @@ class DecodeMatch {
 void check_decode(Bench& bench) {
   Draw draw(bench.options().seed + 26);
   for (const device::DecodeConfig& config : cuda::decode_configs()) {
-    if (config.exchanges) continue;  // exchange_states
+    if (config.exchanges) continue;  // checked by exchange_states
     for (int turn = 0; turn < bench.times(10); ++turn) {
       const AttentionCase what = draw_case(draw, config);
       const int processors = bench.gpu().processors();
@@ -168,7 +169,7 @@ void check_decode(Bench& bench) {
   }
 }
 
-// Heads 32/8 as of Llama-3 8B, and 64/8 of 70B.
+// Heads 32/8 as in Llama-3 8B, and 64/8 as in 70B.
 void time_decode(Bench& bench) {
   struct Size {
     std::int64_t batch, keys;

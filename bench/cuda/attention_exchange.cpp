@@ -1,5 +1,5 @@
-// Attention of one query a sequence whose states all ranks send each other and combine: several
-// ranks on one GPU, each with its share of the multiprocessors, so that all of them run at once.
+// Attention of one query per sequence in which all ranks exchange and combine their states. Several
+// ranks share one GPU, each with its share of the SMs, so that all of them run at once.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -24,8 +24,8 @@ namespace {
 constexpr const char* kExchange = "exchange";
 constexpr int kBackToBack = 40;  // executions
 
-// All ranks' parts of one attention: each has keys of its own, a place for what each rank sends of
-// its heads, a flag that says so, and the result of its heads.
+// All ranks' parts of one attention. Each rank has its keys, memory and a flag for what each other
+// rank sends of its heads, and the result of its heads.
 class AttentionOfRanks {
  public:
   AttentionOfRanks(Bench& bench, const AttentionCase& what, int ranks, std::uint64_t seed)
@@ -44,7 +44,7 @@ class AttentionOfRanks {
     gpu.synchronise(bench.stream());
   }
 
-  // Kernels of all ranks, for so many multiprocessors of each.
+  // Prepares kernels of all ranks, with `blocks` SMs each.
   void prepare(int blocks) {
     for (int rank = 0; rank < ranks_; ++rank) {
       cuda::KernelLibrary& library = bench_->gpu().library();
@@ -55,20 +55,21 @@ class AttentionOfRanks {
     }
   }
 
-  // One execution of all ranks, in any order, behind what is in the stream and before what comes.
+  // One execution of all ranks in the given order, after the stream's earlier work and before its
+  // later work.
   void run_plain(const std::vector<int>& order, CUstream stream) { run(plain_, order, stream); }
-  // Behind `begin_epoch`.
+  // Requires: begin_epoch.
   void run_exchanging(const std::vector<int>& order, CUstream stream) {
     run(exchanging_, order, stream);
   }
   void begin_epoch(CUstream stream) { beside_.begin_epoch(stream); }
 
-  // The first rank by itself; the other ranks' states are there once they were brought.
+  // Only the first rank; the other ranks' states must have been brought.
   void launch_plain(CUstream stream) const { must(plain_.front().launch(stream)); }
   void launch_exchanging(CUstream stream) const { must(exchanging_.front().launch(stream)); }
   void bring_all(CUstream stream) { beside_.bring_all(stream); }
 
-  // "" where each rank's states are right, and each rank's result is what the states of all say.
+  // "" if each rank's states are right and each result is the combination of all ranks' states.
   [[nodiscard]] std::string find_fault(Draw& draw) {
     CUstream const stream = bench_->stream();
     VerdictBox verdict(bench_->gpu());
@@ -91,7 +92,7 @@ class AttentionOfRanks {
   }
 
  private:
-  // Dense, of the heads of one rank: outputs of f32, then logarithms.
+  // A dense state of one rank's heads: outputs in f32, then logarithms.
   [[nodiscard]] std::int64_t rows() const { return what_.batch * heads_; }
   [[nodiscard]] std::int64_t state_bytes() const { return rows() * (what_.value_dim + 1) * 4; }
   [[nodiscard]] cuda::HeadTensor outputs(Address state) const {
@@ -102,12 +103,13 @@ class AttentionOfRanks {
     return {.address = state + static_cast<Address>(rows() * what_.value_dim * 4),
             .strides = {.batch = heads_, .row = 0, .head = 1}};
   }
-  // Where `rank` has what `from` sends.
+  // Where `rank` receives what `from` sends.
   [[nodiscard]] Address inbox(int rank, int from) const {
     return of(inboxes_, rank).address() + static_cast<Address>(from * state_bytes());
   }
 
-  // Heads of each other rank to its inbox, this one's home with what others have sent.
+  // Sends the heads of each other rank to its inbox, and stores at home the combination with what
+  // arrived.
   [[nodiscard]] cuda::AttentionSpec exchanging(int rank, cuda::AttentionSpec spec) const {
     spec.to_state = false;
     spec.wait = beside_.signals(rank).context();
@@ -145,7 +147,7 @@ class AttentionOfRanks {
     }
   }
 
-  // Of `count` values from `from` on.
+  // Reads `count` values from address `from`.
   template <class Value>
   [[nodiscard]] std::vector<Value> read(Address from, std::int64_t count) const {
     Gpu& gpu = bench_->gpu();
@@ -163,7 +165,7 @@ class AttentionOfRanks {
     return {values, values + count};
   }
 
-  // With the states that the ranks' kernels make alone.
+  // Compares with the states that the ranks' kernels compute alone.
   [[nodiscard]] std::string compare(int rank) const {
     constexpr double kBound = 1.0 / 64;
     const std::int64_t columns = what_.value_dim;
@@ -209,9 +211,9 @@ class AttentionOfRanks {
   Bench* bench_;
   AttentionCase what_;
   int ranks_;
-  std::int64_t heads_;  // of each rank
+  std::int64_t heads_;  // per rank
   std::vector<std::unique_ptr<AttentionProblem>> problems_;
-  std::vector<cuda::DeviceMemory> inboxes_;  // of each rank: a state from each
+  std::vector<cuda::DeviceMemory> inboxes_;  // per rank: a state from each rank
   std::vector<cuda::DeviceMemory> results_;
   RanksBeside beside_;
   std::deque<cuda::PreparedDecode> plain_;
@@ -227,7 +229,7 @@ AttentionCase exchanged_case(std::int64_t batch, std::int64_t keys, std::int64_t
 }
 
 void check_exchange(Bench& bench, Draw& draw, int ranks) {
-  // Heads of a rank may be a part of those that share keys.
+  // The heads of a rank may be only some of those that share keys.
   const bool splits = ranks <= 8 && draw.coin();
   const std::int64_t group = splits ? ranks : draw.between(1, 8);
   const std::int64_t kv_heads = splits ? draw.between(1, 3) : ranks * draw.between(1, 2);
@@ -240,8 +242,8 @@ void check_exchange(Bench& bench, Draw& draw, int ranks) {
   bench.report().add_check("exchange check", name, attention.find_fault(draw));
 }
 
-// One rank's kernel by itself, where all that others send is there: what sending and combining
-// cost. Then all ranks beside each other, exchanging and not. Keys are read from memory.
+// Times one rank's kernel alone, with all that other ranks send in place: the cost of sending and
+// combining. Then all ranks together, with and without exchange. Keys are read from memory.
 void time_exchange(Bench& bench, const AttentionCase& what, int ranks) {
   const std::string name = fmt::format("{} on {} ranks", what.name, ranks);
   if (!bench.report().begins(kExchange, name)) return;

@@ -1,4 +1,4 @@
-// What the hooks of attention cost: waiting for what is there, for what arrives, storing to a peer.
+// The cost of attention's hooks: waits for present data, waits for arriving data, stores to a peer.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -31,7 +31,7 @@ Contender runs(std::string name, const cuda::PreparedAttention& attention) {
           .call = [&attention](int, CUstream stream) { must(attention.launch(stream)); }};
 }
 
-// Chunks with flags that were raised long ago, chunks without flags, and one chunk.
+// Chunks with flags raised long ago, chunks without flags, and one chunk.
 void time_wait(Bench& bench, AttentionCase what) {
   cut_keys(what);
   Gpu& gpu = bench.gpu();
@@ -64,11 +64,11 @@ void time_wait(Bench& bench, AttentionCase what) {
                                 {"fault", signals.fault()}}});
 }
 
-// Keys and values that come chunk by chunk while the kernel runs; the queries and the first chunk
-// are there before.
+// Keys and values arrive chunk by chunk while the kernel runs; the queries and the first chunk are
+// in place at the start.
 class ArrivingAttention {
  public:
-  // From `source`'s memory; null: the host's.
+  // Data arrive from `source`'s memory; null: the host's.
   ArrivingAttention(Bench& bench, const AttentionCase& what, const Gpu* source)
       : gpu_(&bench.gpu()),
         problem_(*gpu_, *gpu_, what, bench.options().seed, bench.stream()),
@@ -160,7 +160,7 @@ void time_arrival(Bench& bench, AttentionCase what, const Gpu* source) {
                                 {"fault", arriving.fault()}}});
 }
 
-// o alone: what other ranks have no use for, lse, is not stored.
+// Stores only o, because other ranks do not need lse.
 cuda::AttentionSpec without_lse(cuda::AttentionSpec spec) {
   for (cuda::AttentionPanelSpec& panel : spec.panels) panel.lse = {};
   return spec;

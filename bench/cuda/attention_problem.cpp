@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::uint32_t kMinusInfinity = 0xff800000U;
 
-// 16 bytes more than the columns need, which are multiples of 64: rows do not touch.
+// 16 bytes more than the columns, which are multiples of 64, so rows do not touch.
 std::int64_t stride_of(const AttentionCase& what, std::int64_t columns) {
   return what.packed ? columns : columns + 8;
 }
@@ -17,7 +17,7 @@ GuardedRows make_rows(Gpu& gpu, const AttentionCase& what, std::int64_t rows, st
   return {gpu, what.batch * rows, columns, stride_of(what, columns), element};
 }
 
-// Rows of `rows` in memory of `all` rows a batch entry.
+// `rows` in memory with `all` rows per batch entry.
 cuda::HeadTensor tensor(const GuardedRows& rows, std::int64_t first, std::int64_t all,
                         std::int64_t head) {
   return {.address = rows.row(first),
@@ -46,7 +46,7 @@ AttentionProblem::AttentionProblem(Gpu& gpu, Gpu& home, AttentionCase problem, s
   if (case_.carried) make_state(mix_bits(seed + 1), stream);
 }
 
-// As if as many keys again had been seen; rows that saw none among them.
+// A state as if as many keys again had been seen; some rows saw none.
 void AttentionProblem::make_state(std::uint64_t seed, CUstream stream) {
   const std::int64_t columns = case_.heads * case_.value_dim;
   start_o_.emplace(*gpu_, case_.batch * case_.rows, columns, columns, Element::F32);
@@ -97,7 +97,7 @@ cuda::AttentionSpec AttentionProblem::spec() const {
   return spec;
 }
 
-// Of all rows, in the memory of `on`; null: of the host.
+// A copy of all rows, in the memory of `on`; null: of the host.
 Address AttentionProblem::copy_of(const GuardedRows& rows, const Gpu* on, CUstream stream) {
   const std::int64_t bytes = rows.count() * rows.stride_bytes();
   const Address to = on == nullptr ? host_sources_.emplace_back(gpu_->host_memory(bytes)).address()
@@ -108,7 +108,7 @@ Address AttentionProblem::copy_of(const GuardedRows& rows, const Gpu* on, CUstre
   return to;
 }
 
-// A place for `rows` of each batch entry, and what has to be copied there.
+// Memory for `rows` of each batch entry, with the copies that fill it.
 cuda::HeadTensor AttentionProblem::land(const GuardedRows& like, Address from, const RowRange& rows,
                                         std::int64_t head, std::vector<RowCopy>& copies) {
   const GuardedRows& place = landings_.emplace_back(*gpu_, case_.batch * rows.rows,

@@ -12,10 +12,10 @@
 
 namespace harpe::bench {
 
-// A case with its tensors: random inputs, outputs amid poison, and what they should be.
+// A case with its tensors: random inputs, outputs surrounded by poison, and the reference.
 class AttentionProblem {
  public:
-  // Results lie on `home`, which `gpu` reaches.
+  // Results are on `home`, whose memory `gpu` can access.
   AttentionProblem(Gpu& gpu, Gpu& home, AttentionCase problem, std::uint64_t seed, CUstream stream);
 
   [[nodiscard]] const AttentionCase& what() const { return case_; }
@@ -25,33 +25,33 @@ class AttentionProblem {
   [[nodiscard]] const GuardedRows& o() const { return o_; }
   [[nodiscard]] const GuardedRows& lse() const { return lse_; }
 
-  // All inputs at their places, no flags.
+  // All inputs in place, without flags.
   [[nodiscard]] cuda::AttentionSpec spec() const;
-  // As `spec`, with every chunk and every panel's queries in places of their own where nothing is
-  // until `parcels` were delivered from `source`'s memory (null: the host's); flags are numbered
-  // chunks first.
+  // As `spec`, but every chunk, and every panel's queries, has separate memory that is empty until
+  // `parcels` are delivered from `source`'s memory (null: the host's). Flags are numbered chunks
+  // first.
   [[nodiscard]] cuda::AttentionSpec arriving_spec(const Signals& signals, std::uint32_t arrivals,
                                                   const Gpu* source);
   [[nodiscard]] const std::vector<Parcel>& parcels() const { return parcels_; }
-  // As `spec`, with the same places filled by blocks of the kernel itself.
+  // As `spec`, but thread blocks of the kernel copy the inputs there.
   [[nodiscard]] cuda::AttentionSpec fetching_spec(const Signals& signals, int copy_blocks);
 
-  // Poison, or the carried state, in results; poison where inputs arrive.
+  // Sets results to poison or to the carried state, and the memory of arriving inputs to poison.
   void reset(CUstream stream) const;
-  // Compares with the reference; `rows` of each batch entry, spread over all, or all where it is 0.
+  // Compares with the reference: `rows` rows of each batch entry, spread over all; 0: all rows.
   void check(Verdict* verdict, CUstream stream);
-  // The same for a copy: o's rows, then lse's, as they lie here.
+  // The same for a copy: o's rows, then lse's, in the layout of the results.
   void check_copy(Address copy, Verdict* verdict, CUstream stream);
   void sample_rows(std::int64_t rows) { sampled_ = rows; }
 
  private:
-  // Where copies of the inputs come from.
+  // The sources of the copied inputs.
   struct Sources {
     Address q;
     Address k;
     Address v;
   };
-  // Has copies made before a flag is raised: how to wait for it.
+  // Requests copies before a flag is raised; returns how to wait for the flag.
   using Bring = std::function<device::FlagWait(int flag, std::vector<RowCopy> copies)>;
 
   void make_state(std::uint64_t seed, CUstream stream);

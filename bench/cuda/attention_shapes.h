@@ -9,16 +9,16 @@ namespace harpe::bench {
 // Self-attention of 32 heads over sequences of 2,048 to 16,384, full and causal. bf16.
 [[nodiscard]] std::vector<AttentionCase> attention_shapes();
 
-// What one of 8 GPUs computes once the keys of all were gathered: an eighth of the queries, where
-// causal the last one, in chunks that begin with its own.
+// The work of one of 8 GPUs after all keys were gathered: an eighth of the queries (under a causal
+// mask the last eighth), in chunks that begin with its own.
 [[nodiscard]] std::vector<AttentionCase> attention_shares();
 
-// As many chunks of keys as there are GPUs, in the order of their positions.
+// Cuts the keys into as many chunks as there are GPUs, in the order of positions.
 void cut_keys(AttentionCase& what);
-// Likewise panels of queries.
+// Cuts the queries into panels in the same way.
 void cut_queries(AttentionCase& what);
 
-// One query a sequence, which sees all keys.
+// One query per sequence, which sees all keys.
 [[nodiscard]] AttentionCase one_query(std::int64_t batch, std::int64_t keys, std::int64_t kv_heads,
                                       std::int64_t group, std::int64_t dim);
 

@@ -49,8 +49,8 @@ class AttentionSubject final : public Subject {
     return rows.count() * rows.stride_bytes();
   }
 
-  // A counter for each panel. Of its results: o's rows in each batch entry, then a stretch of each
-  // row of lse.
+  // A counter for each panel. Its results: o's rows in each batch entry, then a range of each row
+  // of lse.
   void count(cuda::AttentionSpec& spec, const device::AttentionConfig& config,
              const Signals& counters) {
     const GuardedRows& o = problem_.o();

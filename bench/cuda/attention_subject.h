@@ -7,7 +7,7 @@
 
 namespace harpe::bench {
 
-// A case computed by a given configuration, its chunks in several orders.
+// A case computed with a given configuration, with its chunks in several orders.
 [[nodiscard]] std::unique_ptr<Subject> make_attention_subject(const AttentionCase& what,
                                                               const device::AttentionConfig& config,
                                                               const TrialOptions& options,

@@ -17,8 +17,8 @@ namespace {
 
 constexpr const char* kAttention = "attention";
 constexpr int kSets = 2;            // of inputs, in rotation
-constexpr int kTryRounds = 5;       // of what is only to be ranked
-constexpr std::int64_t kRows = 32;  // checked of each head
+constexpr int kTryRounds = 5;       // for candidates that are only ranked
+constexpr std::int64_t kRows = 32;  // rows checked per head
 
 using device::AttentionConfig;
 
@@ -28,7 +28,7 @@ double flops_of(const AttentionCase& what) {
   return what.causal ? all / 2 : all;
 }
 
-// Configurations for a case: the one that is chosen, or all that fit.
+// Configurations for a case: the chosen one, or all that fit.
 std::vector<AttentionConfig> configs_for(const Bench& bench, const cuda::AttentionSpec& spec) {
   const AttentionConfig chosen = cuda::choose_attention(spec);
   std::vector<AttentionConfig> configs = {chosen};
@@ -43,7 +43,7 @@ std::vector<AttentionConfig> configs_for(const Bench& bench, const cuda::Attenti
   return configs;
 }
 
-// One shape with its inputs, ours and the library's ways to compute it.
+// One shape with its inputs, Harpe's kernels and the library's.
 class AttentionMatch {
  public:
   AttentionMatch(Bench& bench, const AttentionCase& what) : bench_(&bench), what_(what) {
@@ -100,7 +100,7 @@ class AttentionMatch {
     }
   }
 
-  // The results of one call, looked at.
+  // Checks the results of one call.
   [[nodiscard]] std::string wrong_in(const Contender& contender, VerdictBox& verdict) {
     CUstream const stream = bench_->stream();
     problems_.front()->reset(stream);

@@ -14,8 +14,8 @@ namespace {
 constexpr const char* kCheck = "check gradient";
 constexpr int kLaunches = 3;
 
-// Several launches, all the same bits; the last is compared. Few multiprocessors have enough to do
-// without sharing keys.
+// Several launches must give equal bits; the last is compared. With few SMs there is enough work
+// for each without sharing keys.
 void run(Bench& bench, const AttentionCase& what, int multiprocessors, std::uint64_t seed) {
   if (!bench.report().begins(kCheck, what.name)) return;
   CUstream const stream = bench.stream();

@@ -44,7 +44,7 @@ float widen(std::uint16_t bits) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
 }
 
-// Calls body(i) for i below `count`, on all cores.
+// Calls body(i) for each i below `count`, on all cores.
 void for_each_at_once(std::size_t count, const std::function<void(std::size_t)>& body) {
   std::atomic<std::size_t> next = 0;
   std::vector<std::jthread> workers(std::max(1U, std::thread::hardware_concurrency()));
@@ -55,10 +55,10 @@ void for_each_at_once(std::size_t count, const std::function<void(std::size_t)>&
   }
 }
 
-// A gradient of one side, as it was before and as it is.
+// A gradient of one operand, before and after the launch.
 struct Compared {
   const char* name;
-  const std::vector<float>& start;  // empty: nothing was added to
+  const std::vector<float>& start;  // empty: nothing is added to
   const std::vector<float>& end;
   std::int64_t rows;
   std::int64_t heads;
@@ -79,7 +79,7 @@ class Comparer {
       const double value = wanted[column].value + before;
       const double bound = wanted[column].bound + std::abs(before) * 0x1p-22;
       const double ratio = std::abs(static_cast<double>(gradient.end[i]) - value) / bound;
-      if (!(ratio <= found_.worst)) found_.worst = ratio;  // a NaN is the worst
+      if (!(ratio <= found_.worst)) found_.worst = ratio;  // a NaN counts as the worst
       if (ratio <= 1 || wrong_++ > 0) continue;
       first_ = fmt::format("{}[{}, {}, {}, {}] is {}, not {} within {:.2g}", gradient.name,
                            at.batch, at.row, at.head, column, gradient.end[i], value, bound);
@@ -122,7 +122,7 @@ BackwardProblem::BackwardProblem(Gpu& gpu, const AttentionCase& what, std::uint6
     rows->fill(mix_bits(++seed), Distribution::Normal, stream);
   }
   lse_.poison(stream);
-  // Scores are near normal: what a query's weights sum up to, more or less.
+  // Scores are nearly normal, so this approximates the sum of a query's weights.
   fill_random(gpu,
               {.to = lse_.rows(),
                .seed = mix_bits(++seed),

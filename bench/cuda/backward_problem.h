@@ -20,27 +20,27 @@ struct BackwardResults {
   friend bool operator==(const BackwardResults&, const BackwardResults&) = default;
 };
 
-// Gradients of attention with their tensors: random inputs, lse near what it would be, some queries
-// that see nothing; results amid poison, or with something to be added to (`what.carried`).
+// A backward problem with its tensors: random inputs, a plausible lse, some queries that see
+// nothing. Results are surrounded by poison, or hold values to add to (`what.carried`).
 class BackwardProblem {
  public:
   BackwardProblem(Gpu& gpu, const AttentionCase& what, std::uint64_t seed, CUstream stream);
 
   [[nodiscard]] cuda::BackwardSpec spec() const;
-  // For the library, which computes other numbers from them: what it takes for o are queries.
+  // For the library, which computes other numbers from the same inputs: it takes the queries as o.
   [[nodiscard]] library::BackwardAddresses addresses() const;
 
-  // What results hold before a launch.
+  // Resets results to their contents before a launch.
   void reset(CUstream stream) const;
-  // Whether anything was written around results.
+  // Checks that nothing around the results was written.
   void check_rooms(Verdict* verdict, CUstream stream) const;
   [[nodiscard]] BackwardResults read_results(CUstream stream) const;
   struct Comparison {
-    std::string wrong;  // "" where all is well
+    std::string wrong;  // "" if nothing is wrong
     double worst = 0;   // the largest error, in bounds
   };
-  // With the reference on the host: so many rows of each gradient, or all where it is 0. What
-  // results hold is lost.
+  // Compares `samples` rows of each gradient with the reference on the host; 0: all rows.
+  // Overwrites the results.
   [[nodiscard]] Comparison compare(const BackwardResults& results, std::int64_t samples,
                                    CUstream stream) const;
 

@@ -35,7 +35,7 @@ std::span<const float> row_of(const std::vector<float>& rows, std::int64_t heads
                                  static_cast<std::size_t>(columns));
 }
 
-// What a query and a key make of each other.
+// The values that a query and a key contribute.
 struct Pair {
   double p = 0;
   double p_error = 0;

@@ -8,8 +8,8 @@
 
 namespace harpe::bench {
 
-// Inputs of attention's gradients on the host, rows of heads x columns; lse and delta rows of
-// batch x heads.
+// Inputs of the backward pass on the host: rows of heads x columns; lse and delta are rows of batch
+// x heads.
 struct BackwardInputs {
   std::vector<float> q;
   std::vector<float> k;
@@ -26,19 +26,19 @@ struct HeadRow {
   std::int64_t row = 0;
 };
 
-// One element of a gradient, and how far a kernel may be from it.
+// One element of a gradient, with the error bound of a kernel.
 struct BoundedValue {
   double value = 0;
   double bound = 0;
 };
 using BoundedRow = std::vector<BoundedValue>;
 
-// In f64, and how far a kernel may be off that takes scores and sums in f32 and rounds weights p
-// and gradients s of scores to bf16 before it multiplies with them:
-// - a score is off by d, as in attention_reference.cuh, and by roundings of lse; p by as much,
-//   relatively; a product do v^T is off like a score.
-// - s = p (do v^T - delta) is off by p times the product's error, and relatively like p.
-// - roundings to bf16 are random in sign: they move a sum by kTail roundoffs of the root of its
+// In f64, with the error bound of a kernel that computes scores and sums in f32 and rounds weights
+// p and score gradients s to bf16 before it multiplies with them:
+// - a score has error d, as in attention_reference.cuh, plus roundings of lse; p has that relative
+//   error; a product do v^T has an error like a score's.
+// - s = p (do v^T - delta) has p times the product's error, plus the relative error of p.
+// - roundings to bf16 have random signs: they move a sum by kTail roundoffs of the root of its
 //   squares, or by a roundoff of the sum of its sizes; so do additions of 16 columns each.
 [[nodiscard]] BoundedRow query_gradient(const AttentionCase& what, const BackwardInputs& inputs,
                                         const HeadRow& at);
@@ -50,7 +50,7 @@ struct KeyGradients {
 [[nodiscard]] KeyGradients key_gradients(const AttentionCase& what, const BackwardInputs& inputs,
                                          const HeadRow& at);
 
-// Keys that query row 0 sees, counted from key 0: at least `low`, at most `high`.
+// The number of keys that query row 0 sees, counted from key 0: at least `low`, at most `high`.
 struct SeenBand {
   std::int64_t low = 0;
   std::int64_t high = 0;

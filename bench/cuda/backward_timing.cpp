@@ -17,10 +17,10 @@ namespace harpe::bench {
 namespace {
 
 constexpr const char* kBackward = "backward";
-constexpr int kSets = 2;               // of inputs, in rotation
-constexpr std::int64_t kSamples = 64;  // rows of each gradient that are compared
+constexpr int kSets = 2;               // input sets, in rotation
+constexpr std::int64_t kSamples = 64;  // rows compared per gradient
 
-// Five products, of all pairs or of half of them; what the kernel computes twice does not count.
+// Five GEMMs over all pairs or half of them; recomputation in the kernel does not count.
 double flops_of(const AttentionCase& what) {
   const double all = 10.0 * static_cast<double>(what.heads) * static_cast<double>(what.rows) *
                      static_cast<double>(what.keys) * static_cast<double>(what.query_dim);
@@ -44,8 +44,8 @@ class BackwardMatch {
             }};
   }
 
-  // cuDNN's, with the same bits every time and without; or none. Its gradients are of the inputs'
-  // type, and it adds to nothing.
+  // cuDNN's, deterministic and not, or none. Its gradients have the inputs' type, and it cannot add
+  // to values.
   void add_library(const AttentionCase& what, std::vector<Contender>& contenders) {
     const auto& cudnn = bench_->cudnn();
     if (!cudnn.ok() || what.carried) return;
@@ -112,7 +112,7 @@ void time_shape(Bench& bench, const AttentionCase& what) {
   bench.report().add_check(kBackward, what.name, comparison.wrong, std::move(cells));
 }
 
-// What a rank computes at a time, onto what it has: in a ring, or where it has a part of the heads.
+// The work of a rank at a time, added to earlier results: in a ring, or with a part of the heads.
 std::vector<AttentionCase> block_pairs() {
   struct Size {
     std::int64_t rows, heads, kv_heads;

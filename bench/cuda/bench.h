@@ -14,7 +14,7 @@
 
 namespace harpe::bench {
 
-// What every experiment is given.
+// The environment of an experiment.
 class Bench {
  public:
   explicit Bench(const Options& options);
@@ -22,14 +22,14 @@ class Bench {
   [[nodiscard]] const Options& options() const { return options_; }
   [[nodiscard]] Report& report() { return report_; }
   [[nodiscard]] Gpu& gpu() { return *gpus_.front(); }
-  // The second GPU, each reaching the other; null where there is none.
+  // The second GPU, if there is one; the two can access each other. Null otherwise.
   [[nodiscard]] Gpu* peer() { return gpus_.size() > 1 ? gpus_[1].get() : nullptr; }
   [[nodiscard]] const Stopwatch& stopwatch() const { return *stopwatch_; }
-  // In this stream, work on the first GPU.
+  // The stream of the stopwatch, for work on the first GPU.
   [[nodiscard]] CUstream stream() const { return stopwatch_->stream(); }
   [[nodiscard]] const Result<library::CublasLt, library::Missing>& cublaslt();
   [[nodiscard]] const Result<library::Cudnn, library::Missing>& cudnn();
-  // How many times to do what is done `full` times, or a few where the run is to be quick.
+  // How often to repeat what is normally done `full` times; fewer times in a quick run.
   [[nodiscard]] int times(int full) const {
     return std::max(1, options_.quick ? (full + 4) / 5 : full);
   }

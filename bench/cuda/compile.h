@@ -4,8 +4,8 @@
 
 namespace harpe::bench {
 
-// Compiles every kernel an experiment may launch into the folder of `--cache`, on all cores,
-// without a GPU; 1 where one does not compile.
+// Compiles every kernel that an experiment may launch into the folder of `--cache`, on all cores,
+// without a GPU. Returns 1 if one does not compile.
 [[nodiscard]] int compile_all(const Options& options);
 
 }  // namespace harpe::bench

@@ -8,24 +8,24 @@
 
 namespace harpe::bench {
 
-// Data that arrives while a kernel runs: what is copied, then the flag that is raised.
+// Data that arrive while a kernel runs: the copies, and the flag that is raised after them.
 struct Parcel {
   std::vector<RowCopy> copies;
   int flag = 0;
 };
 
-// Delivers parcels from a stream of its own, through the copy engines: sources lie in host memory
-// or on a peer, so that no multiprocessor is needed, and kernels may hold all of them.
+// Delivers parcels in its own stream through the copy engines. Sources are in host memory or on a
+// peer, so that no SM is needed, and kernels may occupy all SMs.
 class Courier {
  public:
-  // Each flag grows by `arrivals` an epoch.
+  // Each flag grows by `arrivals` per epoch.
   Courier(Gpu& gpu, const Signals& signals, std::uint32_t arrivals);
 
-  // From here on, deliveries come after what `stream` holds now.
+  // Orders later deliveries after the work that `stream` holds.
   void follow(CUstream stream);
-  // One parcel after another in the order given. The flag passes through the value just below its
-  // target, before the data: whoever takes that for ready reads what is not there yet. `pause_us`
-  // bounds a random wait of the host before each step; 0: none.
+  // Delivers the parcels in the given order. Before the data, the flag takes the value just below
+  // its target: a kernel that mistakes that for ready reads memory without data. `pause_us` bounds
+  // a random wait of the host before each step; 0: none.
   void deliver(const std::vector<Parcel>& parcels, const std::vector<int>& order, Draw& draw,
                std::int64_t pause_us);
   [[nodiscard]] CUstream stream() const { return stream_; }
@@ -38,7 +38,7 @@ class Courier {
   CUevent event_;
 };
 
-// The host looks at the clock until then.
+// Busy-waits on the host.
 void pause_host(std::int64_t microseconds);
 
 }  // namespace harpe::bench

@@ -7,7 +7,7 @@
 namespace harpe::bench {
 namespace {
 
-// [0, size) in up to `most` ranges, each a multiple of `unit` but for the last; ends only.
+// Cuts [0, size) into up to `most` ranges, each a multiple of `unit` except the last; returns ends.
 std::vector<std::int64_t> random_ends(Draw& draw, std::int64_t size, std::int64_t unit, int most) {
   const std::int64_t units = (size + unit - 1) / unit;
   std::vector<std::int64_t> ends;
@@ -21,7 +21,7 @@ std::vector<std::int64_t> random_ends(Draw& draw, std::int64_t size, std::int64_
   return ends;
 }
 
-// Half the time anything, half the time near a multiple of 64.
+// Half of the sizes are arbitrary, half are near a multiple of 64.
 std::int64_t random_size(Draw& draw, std::int64_t most) {
   if (draw.coin()) return draw.between(1, most);
   return std::max<std::int64_t>(1, 64 * draw.between(1, most / 64) + draw.between(-1, 1));
@@ -31,7 +31,7 @@ std::string name_case(const GemmCase& what, const device::GemmConfig& config) {
   return fmt::format("{} {}x{}x{}", describe(config), what.m, what.n, what.k);
 }
 
-// Panels of a group one after the other, as launches have them; some groups have none.
+// Panels of a group are consecutive, as in launches; some groups have none.
 void group_at_random(Draw& draw, GemmCase& what) {
   what.groups = draw.between(1, 6);
   std::vector<std::int64_t> groups;
@@ -75,7 +75,7 @@ void cut_at_random(Draw& draw, const device::GemmConfig& config, GemmCase& what,
     what.m = std::min(what.m, rows - (most_panels - 1) * (kAlign - 1));
     what.name = name_case(what, config);
   }
-  constexpr std::int64_t kAligned = 8;  // as the copy engine reads rows along M
+  constexpr std::int64_t kAligned = 8;  // required by copies of rows along M
   what.panels = random_cuts(draw, what.m, what.k, most_panels, config.groups ? 1 : most_pieces,
                             config.m_major ? kAligned : 1);
   if (config.groups) group_at_random(draw, what);

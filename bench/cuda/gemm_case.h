@@ -9,21 +9,21 @@
 
 namespace harpe::bench {
 
-// Columns of A that come together.
+// A K chunk of A, which arrives as one.
 struct PieceCut {
   std::int64_t k_begin = 0;
   std::int64_t k_count = 0;
 };
 
-// Rows of A and C that come and go together, and their pieces in the order of use.
+// A row panel of A and C, with its K chunks in the order of use.
 struct PanelCut {
   std::int64_t row_begin = 0;
   std::int64_t rows = 0;
   std::vector<PieceCut> pieces;
-  std::int64_t group = 0;  // which of GemmCase::groups
+  std::int64_t group = 0;  // an index into GemmCase::groups
 };
 
-// A product to be computed: its shape and types, and how it is cut.
+// A GEMM problem: its shape and types, and how it is cut.
 struct GemmCase {
   std::string name;
   std::int64_t m = 0;
@@ -35,9 +35,9 @@ struct GemmCase {
   bool m_major = false;  // A is stored as its transpose
   device::GemmStore store = device::GemmStore::Bulk;
   std::vector<PanelCut> panels;            // in the order of use
-  bool packed = false;                     // rows without room between them
-  std::vector<device::GemmMap> maps = {};  // that C goes through
-  std::int64_t groups = 0;                 // B's, in one array; 0: one that is no group's
+  bool packed = false;                     // rows without padding between them
+  std::vector<device::GemmMap> maps = {};  // applied to C
+  std::int64_t groups = 0;  // number of B's, in one array; 0: a GEMM that is not grouped
 
   [[nodiscard]] std::size_t pieces() const {
     std::size_t count = 0;
@@ -46,27 +46,27 @@ struct GemmCase {
   }
 };
 
-// One panel of one piece.
+// One panel with one K chunk.
 [[nodiscard]] std::vector<PanelCut> uncut(std::int64_t m, std::int64_t k);
-// Panels of any rows in any order, pieces of any multiple of 64 columns in any order.
-// `row_unit`: panels begin at multiples of it.
+// Panels of any rows in any order, with K chunks of any multiple of 64 columns in any order. Panels
+// begin at multiples of `row_unit`.
 [[nodiscard]] std::vector<PanelCut> random_cuts(Draw& draw, std::int64_t m, std::int64_t k,
                                                 int most_panels, int most_pieces,
                                                 std::int64_t row_unit = 1);
-// The same for a variant, which may need fewer rows, pieces in the order of K, or panels of one
-// piece, which are then of random groups.
+// The same for a variant, which may need fewer rows, K chunks in order, or panels of one chunk,
+// which then get random groups.
 void cut_at_random(Draw& draw, const device::GemmConfig& config, GemmCase& what, int most_panels,
                    int most_pieces);
-// The next number of columns that the store of a variant takes.
+// The next number of columns that a variant's store supports.
 [[nodiscard]] std::int64_t columns_for(const device::GemmConfig& config, std::int64_t n);
 
-// The next depth that it takes.
+// The next depth that the variant supports.
 [[nodiscard]] std::int64_t depth_for(const device::GemmConfig& config, std::int64_t k);
 
 // The maps of a variant.
 [[nodiscard]] std::vector<device::GemmMap> maps_of(const device::GemmConfig& config);
 
-// Types, layout and maps of the variant; sizes up to `most`, odd ones among them.
+// Types, layout and maps of the variant; sizes up to `most`, including odd ones.
 [[nodiscard]] GemmCase random_case(Draw& draw, const device::GemmConfig& config, std::int64_t most);
 
 // "128x256x64s4c2 nk bf16->f32 add"

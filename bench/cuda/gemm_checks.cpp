@@ -22,7 +22,7 @@ void run(Bench& bench, const GemmCase& what, const GemmConfig& config, NamedTria
   });
 }
 
-// Every shipped variant on random sizes, odd ones among them, cut into panels and pieces.
+// Every shipped variant on random sizes, including odd ones, cut into panels and K chunks.
 void check_variants(Bench& bench) {
   Draw draw(bench.options().seed);
   for (const GemmConfig& config : cuda::shipped_gemm_configs()) {
@@ -35,7 +35,7 @@ void check_variants(Bench& bench) {
   }
 }
 
-// Every shipped variant on what is smallest in a dimension.
+// Every shipped variant on the smallest sizes of each dimension.
 void check_edges(Bench& bench) {
   struct Size {
     std::int64_t m, n, k;
@@ -56,7 +56,7 @@ void check_edges(Bench& bench) {
   }
 }
 
-// A few configurations for what takes many launches. Groups wait for nothing and tell nobody.
+// A few configurations for checks with many launches. Grouped GEMMs neither wait nor signal.
 std::vector<GemmConfig> chosen_configs(Bench& bench, Draw& draw, int wanted) {
   std::vector<GemmConfig> chosen = cuda::shipped_gemm_configs();
   std::erase_if(chosen, [](const GemmConfig& config) { return config.groups; });
@@ -65,13 +65,13 @@ std::vector<GemmConfig> chosen_configs(Bench& bench, Draw& draw, int wanted) {
   return chosen;
 }
 
-// Pieces arrive in random order after random pauses, through both parities of epochs and around the
-// end of 32 bits; finished panels are read while others are computed.
+// K chunks arrive in random order after random pauses, in both parities of epochs and around the
+// overflow of 32 bits; finished panels are read while others are computed.
 void check_arrivals(Bench& bench) {
   Draw draw(bench.options().seed + 2);
   for (const GemmConfig& config : chosen_configs(bench, draw, 10)) {
     for (const bool is_all : {false, true}) {
-      if (is_all && config.few_rows) continue;  // weights are streamed without a look at flags
+      if (is_all && config.few_rows) continue;  // weights are loaded without waiting for flags
       GemmCase what = random_case(draw, config, 600);
       cut_at_random(draw, config, what, 5, 3);
       NamedTrial named = {.options = {.arrivals = draw.coin() ? 1U : 3U,
@@ -86,7 +86,7 @@ void check_arrivals(Bench& bench) {
   }
 }
 
-// Blocks of the kernel fetch A while the others multiply.
+// Some thread blocks of the kernel copy A while the others multiply.
 void check_fetches(Bench& bench) {
   Draw draw(bench.options().seed + 5);
   int left = bench.times(10);
@@ -126,7 +126,7 @@ void check_fused_stores(Bench& bench) {
   }
 }
 
-// A piece never comes.
+// A K chunk never arrives.
 void check_faults(Bench& bench) {
   Draw draw(bench.options().seed + 4);
   for (const GemmConfig& config : chosen_configs(bench, draw, 10)) {

@@ -1,5 +1,5 @@
-// GEMMs of few rows whose sums all ranks store at each other and add up: several ranks on one GPU,
-// each with its share of the multiprocessors, so that all of them run at once.
+// GEMMs of few rows in which all ranks store their sums to each other and add them. Several ranks
+// share one GPU, each with its share of the SMs, so that all of them run at once.
 #include <fmt/format.h>
 
 #include <deque>
@@ -22,8 +22,8 @@ constexpr const char* kExchange = "exchange";
 constexpr int kBackToBack = 40;  // executions
 constexpr int kExchangeSets = 4;
 
-// All ranks' parts of one sum: each has A and B of its own, a place for what each rank sends it, a
-// flag that says so, or data that do (`is_in_data`), and the result.
+// All ranks' parts of one sum. Each rank has A and B, memory for what each other rank sends, a flag
+// for it or a signal in the data (`is_in_data`), and the result.
 class SumOfRanks {
  public:
   SumOfRanks(Bench& bench, const GemmCase& what, int ranks, std::uint64_t seed,
@@ -46,7 +46,7 @@ class SumOfRanks {
 
   [[nodiscard]] cuda::GemmSpec plain(int rank) const { return of(problems_, rank)->spec(); }
 
-  // The sums at all ranks, this one last, then their total.
+  // Stores the sum at all ranks, the own rank last, then adds the total.
   [[nodiscard]] cuda::GemmSpec exchanging(int rank) const {
     cuda::GemmSpec spec = plain(rank);
     const cuda::GemmPanelSpec own = spec.panels.front();
@@ -80,7 +80,7 @@ class SumOfRanks {
     return spec;
   }
 
-  // Kernels of all ranks, for a variant and so many multiprocessors of each.
+  // Prepares kernels of all ranks, for a variant with `blocks` SMs each.
   void prepare(const device::GemmConfig& config, int blocks) {
     plain_.clear();
     exchanging_.clear();
@@ -92,18 +92,19 @@ class SumOfRanks {
     }
   }
 
-  // One execution of all ranks, in any order, behind what is in the stream and before what comes.
+  // One execution of all ranks in the given order, after the stream's earlier work and before its
+  // later work.
   void run(const std::deque<GemmRunner>& kernels, const std::vector<int>& order, CUstream stream) {
     beside_.run(order, stream, [&](int rank, CUstream own) { of(kernels, rank).launch(own); });
   }
   void run_plain(const std::vector<int>& order, CUstream stream) { run(plain_, order, stream); }
-  // Behind `begin_epoch`.
+  // Requires: begin_epoch.
   void run_exchanging(const std::vector<int>& order, CUstream stream) {
     run(exchanging_, order, stream);
   }
   void begin_epoch(CUstream stream) { beside_.begin_epoch(stream); }
 
-  // The first rank by itself; the other ranks' sums are there once they were brought.
+  // Only the first rank; the other ranks' sums must have been brought.
   void launch_plain(CUstream stream) const { plain_.front().launch(stream); }
   void launch_exchanging(CUstream stream) const { exchanging_.front().launch(stream); }
   void bring_all(CUstream stream) {
@@ -119,8 +120,8 @@ class SumOfRanks {
     }
   }
 
-  // "" where each rank's product is right, and each rank's result is the sum of what the same
-  // kernels store alone, to the bit.
+  // "" if each rank's GEMM is right, and each result is bitwise the sum of what the same kernels
+  // store alone.
   [[nodiscard]] std::string find_fault(Draw& draw) {
     CUstream const stream = bench_->stream();
     VerdictBox verdict(bench_->gpu());
@@ -154,7 +155,7 @@ class SumOfRanks {
 
  private:
   [[nodiscard]] std::int64_t bytes() const { return what_.m * what_.n * 2; }
-  // Where `rank` has what `from` sends.
+  // Where `rank` receives what `from` sends.
   [[nodiscard]] Address inbox(int rank, int from) const {
     return of(inboxes_, rank).address() + static_cast<Address>(from * bytes());
   }
@@ -179,7 +180,7 @@ class SumOfRanks {
   int ranks_;
   bool is_in_data_;
   std::vector<std::unique_ptr<GemmProblem>> problems_;
-  std::vector<cuda::DeviceMemory> inboxes_;  // of each rank: [from][m][n]
+  std::vector<cuda::DeviceMemory> inboxes_;  // per rank: [from][m][n]
   std::vector<cuda::DeviceMemory> results_;
   RanksBeside beside_;
   std::deque<GemmRunner> plain_;
@@ -201,7 +202,7 @@ std::vector<device::GemmConfig> variants_for(const SumOfRanks& sum) {
   return cuda::gemm_configs(sum.exchanging(0));
 }
 
-// Any shape that few rows may have, by any of its variants.
+// Any shape of few rows, by any of its variants.
 void check_exchange(Bench& bench, Draw& draw, int ranks) {
   const GemmCase what =
       exchange_case(draw.between(1, 256), 8 * draw.between(1, 320), 8 * draw.between(8, 260));
@@ -216,8 +217,8 @@ void check_exchange(Bench& bench, Draw& draw, int ranks) {
                            {{"variant", describe(config)}});
 }
 
-// One rank's kernel by itself, where all that others send is there: what storing and adding cost.
-// Then all ranks beside each other, exchanging and not. Weights are read from memory.
+// Times one rank's kernel alone, with all that other ranks send in place: the cost of storing and
+// adding. Then all ranks together, with and without exchange. Weights are read from memory.
 void time_exchange(Bench& bench, const GemmCase& what, int ranks) {
   const std::string name = fmt::format("{} on {} ranks", what.name, ranks);
   if (!bench.report().begins(kExchange, name)) return;

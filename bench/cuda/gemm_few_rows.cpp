@@ -1,4 +1,5 @@
-// GEMMs of few rows, as of decoding, beside cuBLASLt: weights are read from memory each time.
+// GEMMs of few rows, as in decoding, compared with cuBLASLt. Weights are read from memory each
+// time.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,10 +25,10 @@ namespace {
 constexpr const char* kFewRows = "few_rows";
 constexpr std::int64_t kColdBytes = std::int64_t{256} << 20;  // four times the L2 cache
 constexpr int kMostCopies = 16;
-constexpr int kRounds = 9;                     // of what is only to be ranked
-constexpr std::int64_t kLeastRowsOfBoth = 32;  // with more, either kernel may be the faster
+constexpr int kRounds = 9;                     // for candidates that are only ranked
+constexpr std::int64_t kLeastRowsOfBoth = 32;  // from here on, either kernel may be faster
 
-// The middle of a list, and between which of it the middle of all that might be lies at 95 %.
+// The median of a list, with the 95 % interval of the true median.
 struct Middle {
   double value = 0;
   double low = 0;
@@ -44,7 +45,7 @@ Middle middle_of(std::vector<double> values) {
   return {.value = at(count / 2), .low = at(count / 2 - reach), .high = at(count / 2 + reach)};
 }
 
-// One way to compute a shape: a graph of one call for each copy of its operands.
+// One way to compute a shape: a graph with one call per copy of its operands.
 struct Way {
   std::string name;
   std::unique_ptr<cuda::Graph> pass;
@@ -80,7 +81,7 @@ class FewRowsMatch {
 
   [[nodiscard]] cuda::GemmSpec spec() const { return problems_.front()->spec(); }
 
-  // With `ahead` the weights are fixed, and are read before the call in front has ended.
+  // With `ahead` the weights are constant and are loaded before the previous call ends.
   [[nodiscard]] Way ours(const cuda::GemmChoice& choice, bool ahead = false) {
     auto& runners = runners_.emplace_back();
     for (const auto& problem : problems_) {
@@ -106,7 +107,7 @@ class FewRowsMatch {
     return ways;
   }
 
-  // All in turns, who goes first changing.
+  // Times all ways alternately, each round starting with another one.
   void time(std::vector<Way*> ways, int rounds) {
     Gpu& gpu = bench_->gpu();
     std::vector<std::vector<std::pair<CUevent, CUevent>>> laps(ways.size());
@@ -135,7 +136,7 @@ class FewRowsMatch {
     }
   }
 
-  // All outputs of one pass, looked at.
+  // Checks all outputs of one pass.
   [[nodiscard]] std::string wrong_in(const Way& way) {
     VerdictBox verdict(bench_->gpu());
     CUstream const stream = stream_.handle();
@@ -158,7 +159,7 @@ class FewRowsMatch {
             .us = {}};
   }
 
-  static inline std::vector<CUevent> events_;  // as long as the GPU
+  static inline std::vector<CUevent> events_;  // live as long as the GPU
 
   Bench* bench_;
   GemmCase what_;
@@ -173,7 +174,7 @@ Way* fastest(std::vector<Way>& ways) {
                                     [](const Way& way) { return middle_of(way.us).value; });
 }
 
-// As many as can be, a few less, and the most that cut no tile, or all tiles alike.
+// The most streams, a few fewer, and the most that cut no tile or all tiles equally.
 std::vector<int> numbers_of_streams(int tiles, int most) {
   std::vector<int> numbers = {most, most - (most + 31) / 32, most - (most + 7) / 8};
   int even = most;
@@ -182,7 +183,7 @@ std::vector<int> numbers_of_streams(int tiles, int most) {
   return numbers;
 }
 
-// The ones for few rows in several numbers of streams, and the best of the others.
+// Kernels for few rows with several numbers of streams, and the best of the other kernels.
 std::vector<cuda::GemmChoice> candidates(Bench& bench, const cuda::GemmSpec& spec) {
   const int processors = bench.gpu().processors();
   std::vector<cuda::GemmChoice> all;
@@ -206,7 +207,7 @@ std::vector<cuda::GemmChoice> candidates(Bench& bench, const cuda::GemmSpec& spe
   return all;
 }
 
-// Whose time is over whose, and in which columns it stands.
+// A way to compare with, with the names of its columns.
 struct Rival {
   Way* way;
   std::string us;
@@ -214,7 +215,7 @@ struct Rival {
   std::string name;
 };
 
-// The fastest of some, timed among themselves.
+// Adds the fastest of these ways, timed among themselves.
 void add_fastest(FewRowsMatch& match, std::vector<Way>& ways, Rival rival,
                  std::vector<Rival>& rivals) {
   if (ways.empty()) return;
@@ -225,7 +226,7 @@ void add_fastest(FewRowsMatch& match, std::vector<Way>& ways, Rival rival,
   rivals.push_back(std::move(rival));
 }
 
-// The kernel that is not for few rows, or for few rows where that was chosen.
+// The kernel that was not chosen: for few rows, or not.
 std::vector<Way> of_the_other_kernel(Bench& bench, FewRowsMatch& match, bool few_rows) {
   std::vector<Way> ways;
   for (const cuda::GemmChoice& choice : candidates(bench, match.spec())) {
@@ -247,7 +248,7 @@ void add_ratio(const Way& chosen, const Rival& rival, Row& row) {
                                      {rival.name, rival.way->name}});
 }
 
-// Each variant and number of streams, ranked, with the weights read ahead as in launch plans.
+// Ranks each variant and number of streams, with weights loaded ahead as in launch plans.
 void time_all(Bench& bench, FewRowsMatch& match, const GemmCase& what) {
   std::vector<Way> ways;
   for (const cuda::GemmChoice& choice : candidates(bench, match.spec())) {

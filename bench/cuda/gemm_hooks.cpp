@@ -1,4 +1,4 @@
-// What the hooks of GEMM cost: waiting for what is there, for what arrives, storing to a peer.
+// The cost of a GEMM's hooks: waits for present data, waits for arriving data, stores to a peer.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,7 +27,7 @@ std::vector<PanelCut> chunks(std::int64_t m, std::int64_t k, std::int64_t count 
   return panels;
 }
 
-// Columns of A, as gradients of weights come.
+// Column chunks of A, as in the gradients of weights.
 std::vector<PanelCut> deep_chunks(std::int64_t m, std::int64_t k) {
   std::vector<PanelCut> panels = uncut(m, k);
   panels.front().pieces.clear();
@@ -46,7 +46,7 @@ Contender runs(std::string name, const GemmRunner& runner) {
           .call = [&runner](int, CUstream stream) { runner.launch(stream); }};
 }
 
-// Chunks with flags that were raised long ago, chunks without flags, and one panel.
+// Chunks with flags raised long ago, chunks without flags, and one panel.
 void time_wait(Bench& bench, GemmCase what) {
   what.panels = what.m_major ? deep_chunks(what.m, what.k) : chunks(what.m, what.k);
   GemmProblem problem(bench.gpu(), bench.gpu(), what, bench.options().seed, bench.stream());
@@ -82,7 +82,7 @@ void time_wait(Bench& bench, GemmCase what) {
                                 {"fault", signals.fault()}}});
 }
 
-// Chunks of A on their way: the first is there, the others come one after another.
+// Chunks of A that arrive: the first is in place, the others follow one by one.
 class ArrivingGemm {
  public:
   ArrivingGemm(Bench& bench, const GemmCase& what, Gpu& from)
@@ -125,7 +125,7 @@ class ArrivingGemm {
     signals_.begin_epoch(stream);
     signals_.raise_all(1, stream);
   }
-  // Copies and flags, from now on in `stream`.
+  // Enqueues copies and flags after what `stream` holds.
   void send(CUstream stream) const {
     gpu_->record(begun_, stream);
     gpu_->wait_for(stream_, begun_);
@@ -140,7 +140,7 @@ class ArrivingGemm {
   [[nodiscard]] std::string fault() const { return signals_.fault(); }
 
  private:
-  // What need not arrive: the share of one rank of eight.
+  // The chunks already in place: the share of one of eight ranks.
   [[nodiscard]] std::size_t local() const { return problem_.what().panels.size() / 8; }
   [[nodiscard]] Address offset(std::size_t panel) const {
     return static_cast<Address>(problem_.what().panels[panel].row_begin *
@@ -160,7 +160,7 @@ class ArrivingGemm {
   std::optional<cuda::MappedMemory> host_;
 };
 
-// What arrives last is computed after all else: chunks are as small as tiles allow, eight at least.
+// What arrives last is computed last, so chunks are as small as tiles allow, but at least eight.
 void time_arrival(Bench& bench, GemmCase what, Gpu& from) {
   what.panels = chunks(what.m, what.k, std::clamp<std::int64_t>(what.m / 256, kChunks, 32));
   ArrivingGemm arriving(bench, what, from);
@@ -233,7 +233,7 @@ void time_gemm_wait(Bench& bench) {
 }
 
 void time_gemm_arrival(Bench& bench) {
-  // Copies within one GPU would need the multiprocessors that the kernel holds.
+  // A copy within one GPU needs SMs, which the kernel holds.
   Gpu* const from = bench.options().source == "peer" ? bench.peer() : &bench.gpu();
   if (from == nullptr) {
     bench.report().skip("arrival gemm", "from a peer", "one GPU");

@@ -1,4 +1,4 @@
-// A product whose maps are in its kernel, beside the launches of a plan that does not fuse them.
+// A GEMM with maps in its kernel, compared with the launches of a plan that does not fuse them.
 #include <fmt/format.h>
 
 #include <array>
@@ -21,10 +21,10 @@ namespace {
 
 constexpr const char* kMaps = "maps gemm";
 constexpr int kMapSets = 2;            // of inputs, in rotation
-constexpr std::int64_t kMapRows = 96;  // checked of each product
+constexpr std::int64_t kMapRows = 96;  // rows checked per GEMM
 
-// One set of operands, C = gelu(A B + row), and what a plan without fusion stores before: A B, and
-// A B + row, both of the type of C.
+// One set of operands, C = gelu(A B + row), and the intermediates of a plan without fusion: A B,
+// and A B + row, both of C's type.
 class MapsProblem {
  public:
   MapsProblem(Bench& bench, const GemmCase& what, std::uint64_t seed)
@@ -57,7 +57,7 @@ class MapsProblem {
   }
 
  private:
-  // What the task of a plan does: all of `to` from rows of `from`, and one row where it is not 0.
+  // A plan's task: computes all of `to` from rows of `from`, and one row unless it is 0.
   static actions::Apply apply(const GemmCase& what, Pointwise function, Address to,
                               std::int64_t to_stride, Address from, Address row) {
     const DType dtype = what.in == device::Element::F16 ? DType::F16 : DType::BF16;

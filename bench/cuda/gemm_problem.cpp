@@ -9,7 +9,7 @@ namespace {
 
 using device::GemmLayout;
 
-// The next multiple of 16 bytes, and then some: rows do not touch.
+// A multiple of 16 bytes with padding, so rows do not touch.
 std::int64_t spaced(std::int64_t columns) { return (columns + 7) / 8 * 8 + 8; }
 
 std::int64_t stride_of(const GemmCase& what, std::int64_t columns) {
@@ -32,7 +32,7 @@ std::int64_t b_rows(const GemmCase& what) {
   return what.layout == GemmLayout::KMajor ? what.n : what.k;
 }
 
-// A product adds 16 terms at once; cut tiles add their parts, at most this many.
+// The matrix unit adds 16 terms at once; cut tiles add at most this many parts.
 constexpr double kParts = 16;
 
 }  // namespace
@@ -117,7 +117,7 @@ cuda::MappedMemory GemmProblem::host_copy(const GuardedRows& rows) const {
   return copy;
 }
 
-// Each piece's place, and what is copied there from the host.
+// The memory of each K chunk, with the copies from the host that fill it.
 const std::vector<GuardedRows>& GemmProblem::landings() {
   if (!landings_.empty()) return landings_;
   source_ = host_copy(a_);

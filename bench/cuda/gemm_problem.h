@@ -11,10 +11,10 @@
 
 namespace harpe::bench {
 
-// A case with its tensors: random inputs, an output amid poison, and what it should be.
+// A case with its tensors: random inputs, an output surrounded by poison, and the reference.
 class GemmProblem {
  public:
-  // C and its counters lie on `home`, which `gpu` reaches.
+  // C and its counters are on `home`, whose memory `gpu` can access.
   GemmProblem(Gpu& gpu, Gpu& home, GemmCase problem, std::uint64_t seed, CUstream stream);
 
   [[nodiscard]] const GemmCase& what() const { return case_; }
@@ -22,24 +22,23 @@ class GemmProblem {
   [[nodiscard]] const GuardedRows& b() const { return b_; }
   [[nodiscard]] const GuardedRows& c() const { return c_; }
 
-  // All inputs at their places, no flags.
+  // All inputs in place, without flags.
   [[nodiscard]] cuda::GemmSpec spec() const;
-  // As `spec`, with every piece in a place of its own where nothing is until `parcels` were
-  // delivered; its flag is its index in the order of panels and pieces. With `all` so does B, every
-  // second piece's in a place of its own.
+  // As `spec`, but every K chunk has separate memory that is empty until `parcels` are delivered;
+  // its flag is its index in the order of panels and chunks. With `all`, B arrives too, every
+  // second chunk's rows in separate memory.
   [[nodiscard]] cuda::GemmSpec arriving_spec(const Signals& signals, std::uint32_t arrivals,
                                              bool all);
   [[nodiscard]] const std::vector<Parcel>& parcels() const { return parcels_; }
-  // As `spec`, with every panel's A fetched by blocks of the kernel itself. Requires: panels of one
-  // piece.
+  // As `spec`, but thread blocks of the kernel copy every panel's A. Requires: panels of one chunk.
   [[nodiscard]] cuda::GemmSpec fetching_spec(const Signals& signals, int copy_blocks);
   // A counter per panel, on `home`.
   void count_into(const Signals& counters, cuda::GemmSpec& spec) const;
 
-  // Poison, or what C held where it is added to, in C; poison where pieces arrive.
+  // Sets C to poison or to the values to add to, and the memory of arriving chunks to poison.
   void reset(CUstream stream) const;
-  // Compares C (or a copy of it that lies like it) with the reference; `rows` of it, spread over
-  // the whole, which are all where it is 0.
+  // Compares C, or a copy in its layout, with the reference: `rows` rows spread over the whole; 0:
+  // all rows.
   void check(Verdict* verdict, CUstream stream);
   void check_copy(Address copy, Verdict* verdict, CUstream stream);
   void sample_rows(std::int64_t rows) { sampled_ = rows; }
@@ -50,7 +49,7 @@ class GemmProblem {
   [[nodiscard]] RowSample sample() const;
   [[nodiscard]] const std::vector<GuardedRows>& landings();
   [[nodiscard]] cuda::MappedMemory host_copy(const GuardedRows& rows) const;
-  // Adds the piece's rows of B to the last parcel.
+  // Adds the chunk's rows of B to the last parcel.
   void send_b(const PieceCut& piece);
 
   Gpu* gpu_;
@@ -61,12 +60,12 @@ class GemmProblem {
   GuardedRows a_;
   GuardedRows b_;
   GuardedRows c_;
-  GuardedRows row_;                           // that an AddRow adds
-  std::optional<cuda::DeviceMemory> start_;   // what C held: m x n f32
-  std::optional<cuda::MappedMemory> source_;  // A, where it arrives from
+  GuardedRows row_;                           // the row of an AddRow map
+  std::optional<cuda::DeviceMemory> start_;   // what C held before: m x n f32
+  std::optional<cuda::MappedMemory> source_;  // A, if it arrives from here
   std::optional<cuda::MappedMemory> source_of_b_;
   std::vector<GuardedRows> landings_;
-  std::vector<std::optional<GuardedRows>> landings_of_b_;  // by piece; none: in B
+  std::vector<std::optional<GuardedRows>> landings_of_b_;  // by chunk; none: in B
   std::vector<Parcel> parcels_;
   std::optional<cuda::DeviceMemory> value_;
   std::optional<cuda::DeviceMemory> bound_;

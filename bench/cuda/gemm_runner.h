@@ -7,10 +7,10 @@
 
 namespace harpe::bench {
 
-// Blocks of the configuration that run at once.
+// Thread blocks of the configuration that run at once.
 [[nodiscard]] int blocks_at_once(Gpu& gpu, const device::GemmConfig& config);
 
-// A product of ours, ready to be launched any number of times.
+// One of Harpe's GEMMs, ready to be launched any number of times.
 class GemmRunner {
  public:
   GemmRunner(Gpu& gpu, const cuda::GemmSpec& spec, const cuda::GemmChoice& choice);

@@ -13,7 +13,7 @@ struct Size {
 
 struct Layer {
   const char* name;
-  std::int64_t n;  // of the whole
+  std::int64_t n;  // of the whole GEMM
   std::int64_t k;
   std::vector<std::int64_t> rows;
 };
@@ -29,7 +29,7 @@ GemmCase shape(std::string_view name, std::int64_t m, std::int64_t n, std::int64
   return made;
 }
 
-// Into panels of as many rows.
+// Cuts into panels of equally many rows.
 void cut_rows(GemmCase& what, std::int64_t panels) {
   what.name += fmt::format(" in {} panels", panels);
   what.panels.clear();
@@ -60,7 +60,7 @@ std::vector<GemmCase> gemm_shapes() {
       shapes.push_back(shape(layer.name, m, layer.n, layer.k / kRanks));
     }
   }
-  // Parts of two ranks, of smaller models.
+  // The parts of two ranks, in smaller models.
   for (const Size& size : {Size{512, 8192, 4096},
                            {768, 8192, 4096},
                            {1024, 5120, 4096},
@@ -104,7 +104,7 @@ std::vector<GemmCase> few_rows_shapes() {
   struct Weights {
     std::int64_t n;
     std::int64_t k;
-    bool is_turned_too;  // rows along k as well
+    bool is_turned_too;  // also with rows along k
   };
   std::vector<GemmCase> shapes;
   for (const Weights& weights :

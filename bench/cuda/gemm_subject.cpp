@@ -20,7 +20,7 @@ class GemmSubject final : public Subject {
       spec = problem_.fetching_spec(*places.signals, options.copy_blocks);
     }
     spec.wait = places.signals->context();
-    // One number for all runners: counters grow with it.
+    // The same number for all runners, because counters depend on it.
     int stream_blocks = 1;
     if (config.few_rows && draw.coin()) {
       stream_blocks = static_cast<int>(draw.between(2, device::kMostStreamBlocks));
@@ -47,7 +47,7 @@ class GemmSubject final : public Subject {
   [[nodiscard]] std::int64_t columns() const override { return problem_.what().n; }
 
  private:
-  // Panels, like `spec.panels`; rows of the copy lie as those of C.
+  // The parts are panels, as in `spec.panels`; the copy has the layout of C.
   void make_parts(const cuda::GemmSpec& spec, const cuda::GemmChoice& choice) {
     const GuardedRows& c = problem_.c();
     for (std::size_t i = 0; i < spec.panels.size(); ++i) {
@@ -63,13 +63,13 @@ class GemmSubject final : public Subject {
     }
   }
 
-  // Each panel keeps its flags and its counter wherever it stands.
+  // Each panel keeps its flags and its counter in any order.
   void make_runners(cuda::GemmSpec spec, const device::GemmConfig& config, int stream_blocks,
                     Gpu& gpu, Draw& draw) {
     const std::size_t orders = std::min<std::size_t>(spec.panels.size(), 3);
     const int blocks = blocks_at_once(gpu, config);
     for (std::size_t made = 0; made < orders; ++made) {
-      // As if for fewer blocks than there are, tiles are cut elsewhere.
+      // Cutting for fewer thread blocks moves the cuts of tiles.
       const int cut_for =
           draw.coin() ? blocks : static_cast<int>(draw.between(spec.copy_blocks + 4, blocks));
       cuda::GemmChoice choice = cuda::cut_gemm(spec, config, cut_for);

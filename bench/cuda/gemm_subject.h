@@ -9,7 +9,7 @@
 
 namespace harpe::bench {
 
-// A case computed by a given configuration, its panels in several orders.
+// A case computed with a given configuration, with its panels in several orders.
 [[nodiscard]] std::unique_ptr<Subject> make_gemm_subject(const GemmCase& what,
                                                          const device::GemmConfig& config,
                                                          const TrialOptions& options,

@@ -14,13 +14,13 @@ namespace harpe::bench {
 namespace {
 
 constexpr const char* kGemm = "gemm";
-constexpr int kSets = 2;            // of inputs, in rotation
-constexpr int kTryRounds = 5;       // of what is only to be ranked
-constexpr std::int64_t kRows = 96;  // checked of each product
+constexpr int kSets = 2;            // input sets, in rotation
+constexpr int kTryRounds = 5;       // for candidates that are only ranked
+constexpr std::int64_t kRows = 96;  // rows checked per GEMM
 
 using device::GemmConfig;
 
-// One shape with its inputs, ours and the library's ways to compute it.
+// One shape with its inputs, Harpe's kernels and the library's.
 class GemmMatch {
  public:
   GemmMatch(Bench& bench, const GemmCase& what) : bench_(&bench), what_(what) {
@@ -31,7 +31,7 @@ class GemmMatch {
     }
   }
 
-  // The library's product, or none.
+  // The library's GEMM, or none.
   [[nodiscard]] std::unique_ptr<library::LibraryProduct> library() const {
     const auto& cublaslt = bench_->cublaslt();
     if (!cublaslt.ok()) return nullptr;
@@ -76,7 +76,7 @@ class GemmMatch {
 
   [[nodiscard]] cuda::GemmSpec spec() const { return problems_.front()->spec(); }
 
-  // The output of one call, looked at.
+  // Checks the output of one call.
   [[nodiscard]] std::string wrong_in(const Contender& contender, VerdictBox& verdict) {
     CUstream const stream = bench_->stream();
     problems_.front()->reset(stream);
@@ -107,7 +107,7 @@ int best_algorithm(Bench& bench, const GemmMatch& match, const library::LibraryP
   return static_cast<int>(fastest(bench.stopwatch().time(all, kTryRounds, kSets)));
 }
 
-// The last tiles cut as the model has it, and none.
+// The last tiles cut as the model chooses, and uncut.
 std::vector<cuda::GemmChoice> cuts_of(const cuda::GemmSpec& spec, const GemmConfig& config,
                                       int processors) {
   std::vector<cuda::GemmChoice> cuts = {cuda::cut_gemm(spec, config, processors)};
@@ -119,7 +119,7 @@ std::vector<cuda::GemmChoice> cuts_of(const cuda::GemmSpec& spec, const GemmConf
   return cuts;
 }
 
-// What choose_gemm takes, or the fastest of all variants with several cuts.
+// The choice of choose_gemm, or the fastest of all variants with several cuts.
 std::vector<cuda::GemmChoice> choices(Bench& bench, const std::string& name, GemmMatch& match) {
   const cuda::GemmSpec spec = match.spec();
   const int processors = bench.gpu().processors();

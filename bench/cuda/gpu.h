@@ -15,13 +15,13 @@ namespace harpe::bench {
 
 using Address = cuda::DeviceAddress;
 
-// What lies at an address: of the GPU's memory for kernels' arguments, of the host's to be read.
+// A pointer to an address, in GPU memory for kernels' arguments or in host memory to read.
 template <class T>
 [[nodiscard]] T* at(Address address) {
   return reinterpret_cast<T*>(address);
 }
 
-// Rows of bytes from one place to another.
+// Rows of bytes copied from one place to another.
 struct RowCopy {
   Address to = 0;
   std::int64_t to_stride = 0;
@@ -39,9 +39,9 @@ struct Grid {
   std::uint32_t z = 1;
 };
 
-// One GPU as the harness drives it. A call of the driver that fails ends the program (exit code 3):
-// a harness has nobody to hand a fault to. Everything but `synchronise` and `elapsed_us` only
-// enqueues. Host memory is pinned and has one address for all.
+// One GPU of the harness. A failing driver call ends the program (exit code 3), because the harness
+// cannot report a fault to a caller. All methods except `synchronise` and `elapsed_us` only
+// enqueue. Host memory is pinned and has the same address everywhere.
 class Gpu {
  public:
   Gpu(int ordinal, const Options& options);
@@ -53,15 +53,15 @@ class Gpu {
   [[nodiscard]] const cuda::Device& device() const { return library_->device(); }
   [[nodiscard]] cuda::KernelLibrary& library() const { return *library_; }
   [[nodiscard]] int processors() const { return device().facts().multiprocessors; }
-  // Calls that name no stream mean this GPU from here on.
+  // Makes this GPU current, for calls without a stream.
   void enter() const;
-  // From here on, kernels here may address memory there.
+  // Lets kernels on this GPU access the peer's memory.
   void reach(const Gpu& peer) const;
 
   [[nodiscard]] cuda::DeviceMemory memory(std::int64_t bytes) const;
   [[nodiscard]] cuda::MappedMemory host_memory(std::int64_t bytes) const;
 
-  // Streams and events live as long as this.
+  // Streams and events live as long as this GPU.
   [[nodiscard]] CUstream new_stream();
   [[nodiscard]] CUevent new_event();
   void record(CUevent event, CUstream stream) const;
@@ -73,12 +73,13 @@ class Gpu {
   void fill_words(Address to, std::uint32_t value, std::int64_t words, CUstream stream) const;
   void copy(Address to, Address from, std::int64_t bytes, CUstream stream) const;
   void copy_rows(const RowCopy& rows, CUstream stream) const;
-  // Once everything before it in the stream is visible to the whole system.
+  // Writes after all earlier work in the stream is visible to the whole system.
   void write_word(Address to, std::uint32_t value, CUstream stream) const;
-  // Holds the stream until the word is at least `value`, as a difference of 32 bits.
+  // Holds the stream until the memory cell is at least `value`, compared as a difference of 32
+  // bits.
   void wait_for_word(Address word, std::uint32_t value, CUstream stream) const;
 
-  // Launches a kernel of the harness' own, compiled at its first use.
+  // Launches one of the harness' own kernels, compiled at its first use.
   template <class Args>
   void launch(const cuda::KernelVariant& kernel, Grid grid, const Args& args,
               CUstream stream) const {

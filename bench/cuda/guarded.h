@@ -5,8 +5,8 @@
 
 namespace harpe::bench {
 
-// Rows of elements in memory of their own, with room before, behind and between them: what the room
-// holds is poison, for inputs and outputs alike, so that reading or writing it shows.
+// Rows of elements in separate memory, with poison before, after and between them, for inputs and
+// outputs alike. So reading or writing outside the rows shows.
 class GuardedRows {
  public:
   GuardedRows(const Gpu& gpu, std::int64_t rows, std::int64_t columns, std::int64_t stride,
@@ -25,11 +25,11 @@ class GuardedRows {
   [[nodiscard]] std::int64_t row_bytes() const { return columns_ * device::bytes_of(element_); }
   [[nodiscard]] std::int64_t count() const { return rows_; }
 
-  // Every byte 0xff: NaN in each type.
+  // Sets every byte to 0xff, which is NaN in each type.
   void poison(CUstream stream) const;
-  // Fresh values in the rows, the room untouched.
+  // Sets new values in the rows; keeps the poison.
   void fill(std::uint64_t seed, Distribution distribution, CUstream stream) const;
-  // By a kernel on `on`, whose stream it is.
+  // Checks the poison with a kernel on `on`, in a stream of `on`.
   void check(const Gpu& on, Verdict* verdict, CUstream stream) const;
 
  private:

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kThreads = 256;
 
-// The lines of a header of ours but for those that name another: all stand in one text.
+// A header without its includes of other headers: all texts are concatenated.
 std::string without_includes(std::string_view text) {
   std::string out;
   while (!text.empty()) {
@@ -62,7 +62,7 @@ cuda::KernelVariant compare_kernel() {
 
 cuda::KernelVariant guard_kernel() { return kernel("guard", device_text::compare, "GuardArgs"); }
 
-// Enough blocks for `work` items, and no more than fill the GPU.
+// Enough thread blocks for `work` items, but at most a full GPU.
 Grid blocks_for(const Gpu& gpu, std::int64_t work) {
   const std::int64_t wanted = (work + kThreads - 1) / kThreads;
   const std::int64_t most = std::int64_t{8} * gpu.processors();

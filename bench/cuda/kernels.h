@@ -7,7 +7,7 @@
 
 namespace harpe::bench {
 
-// The harness' own kernels: inputs, references in f64, comparisons. Written as simply as can be.
+// The harness' own kernels: inputs, references in f64, comparisons. Written as simply as possible.
 
 [[nodiscard]] std::vector<cuda::KernelVariant> harness_kernels();
 
@@ -20,7 +20,7 @@ void attention_reference(const Gpu& gpu, const AttentionReferenceArgs& args, CUs
 void compare(const Gpu& gpu, const CompareArgs& args, CUstream stream);
 void check_guard(const Gpu& gpu, const GuardArgs& args, CUstream stream);
 
-// A verdict that kernels add to, read once they are done.
+// A verdict that kernels add to; read after they finish.
 class VerdictBox {
  public:
   explicit VerdictBox(const Gpu& gpu);
@@ -37,7 +37,7 @@ class VerdictBox {
 
 // Largest |out - value| / bound; infinite for a NaN.
 [[nodiscard]] double worst_ratio(const Verdict& verdict);
-// "" where all is well, else what is not.
+// "" if nothing is wrong, else a description.
 [[nodiscard]] std::string describe(const Verdict& verdict, std::int64_t columns);
 
 }  // namespace harpe::bench

@@ -1,5 +1,5 @@
-// The harness of the GPU kernels: are they right, and how fast are they beside NVIDIA's libraries
-// in the same run. `harpe-kernel-bench --help`.
+// The harness of the GPU kernels: checks their results, and compares their speed with NVIDIA's
+// libraries in the same run. `harpe-kernel-bench --help`.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>

@@ -8,7 +8,7 @@ namespace harpe::bench {
 
 void give_up(const std::string& reason) {
   fmt::print(stderr, "{}\n", reason);
-  // Not through destructors: after an error of the device they would fail in turn.
+  // Skips destructors, which would fail after a device error.
   std::fflush(nullptr);
   std::_Exit(3);
 }

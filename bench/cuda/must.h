@@ -11,7 +11,7 @@ namespace harpe::bench {
 // Prints and ends the program with exit code 3.
 [[noreturn]] void give_up(const std::string& reason);
 
-// The value, or the end of the program: a harness has nobody to hand an error to.
+// Returns the value or ends the program: the harness cannot report an error to a caller.
 template <class T>
 T must(Checked<T> result) {
   if (!result.ok()) give_up(render(result.error()));

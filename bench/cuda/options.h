@@ -5,14 +5,14 @@
 
 namespace harpe::bench {
 
-// What the command line says.
+// The options of the command line.
 struct Options {
   std::string command;  // an experiment, or `all`
   std::string family;   // "": all
-  std::string filter;   // cases whose name holds this text
-  std::string json;     // file of JSON lines
+  std::string filter;   // cases whose name contains it
+  std::string json;     // file for JSON lines
   std::string cache;    // folder of compiled kernels
-  std::string nvrtc;    // libraries by name; "": where they are known to be
+  std::string nvrtc;    // libraries by name; "": the usual places
   std::string cublaslt;
   std::string cudnn;
   std::string source = "host";  // where arriving chunks come from

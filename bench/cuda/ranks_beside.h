@@ -8,14 +8,14 @@
 
 namespace harpe::bench {
 
-// What belongs to a rank.
+// The element of a rank.
 template <class Values>
 auto& of(Values& values, std::int64_t rank) {
   return values[static_cast<std::size_t>(rank)];
 }
 
-// Ranks that share one GPU, each with a stream of its own and a flag for each rank that sends to
-// it. Their kernels run at once where each has its share of the multiprocessors.
+// Ranks that share one GPU, each with its own stream and a flag for each rank that sends to it.
+// Their kernels run at the same time if each has its share of the SMs.
 class RanksBeside {
  public:
   RanksBeside(Gpu& gpu, int ranks) : gpu_(&gpu), begun_(gpu.new_event()) {
@@ -29,8 +29,8 @@ class RanksBeside {
 
   [[nodiscard]] const Signals& signals(std::int64_t rank) const { return of(signals_, rank); }
 
-  // `launch(rank, stream)` of each in the order, behind what is in the stream and before what
-  // comes.
+  // Calls `launch(rank, stream)` for each rank in the order, after the stream's earlier work and
+  // before its later work.
   template <class Launch>
   void run(const std::vector<int>& order, CUstream stream, const Launch& launch) const {
     gpu_->record(begun_, stream);
@@ -45,7 +45,7 @@ class RanksBeside {
   void begin_epoch(CUstream stream) {
     for (Signals& signals : signals_) signals.begin_epoch(stream);
   }
-  // The first rank's next epoch, with all that others send it.
+  // Starts the first rank's next epoch with all data and flags of the other ranks present.
   void bring_all(CUstream stream) {
     signals_.front().begin_epoch(stream);
     signals_.front().raise_all(1, stream);

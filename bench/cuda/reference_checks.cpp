@@ -1,5 +1,5 @@
-// The references on the GPU, beside the same sums in f64 on the host: what everything else is
-// compared with.
+// Checks the references on the GPU against the same sums in f64 on the host, because everything
+// else is compared with them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace harpe::bench {
 namespace {
 
 constexpr const char* kCheck = "check reference";
-// Sums in f64 in another order.
+// The sums in f64 have another order.
 constexpr double kTolerance = 1e-11;
 
 double value_of(std::uint16_t bits, Element element) {
@@ -32,7 +32,7 @@ double value_of(std::uint16_t bits, Element element) {
   return (bits & 0x8000) != 0 ? -size : size;
 }
 
-// The rows without what lies between them.
+// The rows without the padding between them.
 std::vector<double> download(const Gpu& gpu, const GuardedRows& rows, CUstream stream) {
   const Rows shape = rows.rows();
   const cuda::MappedMemory copy = gpu.host_memory(rows.count() * rows.stride_bytes());
@@ -198,7 +198,7 @@ void check_attention_reference(Bench& bench) {
   bench.report().add_check(kCheck, name, wrong);
 }
 
-// Every finding that a comparison can make is made.
+// Provokes every finding that a comparison can make.
 void check_compare(Bench& bench) {
   const std::string name = "comparison";
   if (!bench.report().begins(kCheck, name)) return;

@@ -14,26 +14,26 @@ namespace harpe::bench {
 
 using Cell = std::variant<bool, std::int64_t, double, std::string>;
 
-// One case of an experiment: what was measured or found, in the order of the table's columns.
+// One case of an experiment: its measurements or findings, in the order of the table's columns.
 struct Row {
   std::string experiment;
   std::string name;
   std::vector<std::pair<std::string, Cell>> cells;
 };
 
-// Collects rows: each is written as a JSON line when it comes, so that a run that dies leaves what
-// it had; tables come last.
+// Collects rows. Each row is written as a JSON line at once, so that a run that crashes keeps it;
+// tables come last.
 class Report {
  public:
   explicit Report(const Options& options);
 
-  // Whether to run a case: its name passes the filter and time is left. Says what it starts.
+  // Whether to run a case: its name passes the filter and time is left. Prints what it starts.
   [[nodiscard]] bool begins(const std::string& experiment, const std::string& name);
   void add(Row row);
-  // A check's outcome; `wrong` is "" where it passed.
+  // The outcome of a check; `wrong` is "" if it passed.
   void add_check(const std::string& experiment, const std::string& name, const std::string& wrong,
                  std::vector<std::pair<std::string, Cell>> cells = {});
-  // Something that could not be run here.
+  // Records what cannot run here.
   void skip(const std::string& experiment, const std::string& name, const std::string& reason);
   void note(const std::string& text) const;
 
@@ -50,7 +50,7 @@ class Report {
   std::map<std::string, std::vector<Row>> rows_;
   int failures_ = 0;
   int passes_ = 0;
-  int left_out_ = 0;  // for want of time
+  int left_out_ = 0;  // for lack of time
 };
 
 }  // namespace harpe::bench

@@ -7,7 +7,7 @@
 namespace harpe::bench {
 namespace {
 
-// A sector for each word, so that flags are not read together.
+// A sector per flag, so that one read does not load several flags.
 constexpr std::int64_t kSpacing = 32;
 constexpr std::int64_t kEpochWord = 0;
 constexpr std::int64_t kPoisonWord = 1;
@@ -65,7 +65,7 @@ void Signals::raise_all(std::uint32_t arrivals, CUstream stream) const {
 }
 
 device::FaultRecord Signals::record() const {
-  // The state is stored last, with release: what is read after it is whole.
+  // The kernel stores the state last, with release, so what is read after it is complete.
   device::FaultRecord* const shared = at<device::FaultRecord>(fault_.address());
   const std::uint32_t state = std::atomic_ref(shared->state).load(std::memory_order_acquire);
   device::FaultRecord record = *shared;

@@ -7,29 +7,29 @@
 
 namespace harpe::bench {
 
-// Flags, the epoch and what a failed wait leaves, for the kernels of one GPU. Nothing is ever reset
-// between launches but after a fault.
+// The flags, the epoch and the record of a failed wait, for the kernels of one GPU. Flags are reset
+// only after a fault.
 class Signals {
  public:
-  // `limit_ns` of one wait.
+  // `limit_ns` limits each wait.
   Signals(const Gpu& gpu, int flags, std::uint64_t limit_ns);
 
   [[nodiscard]] device::WaitContext context() const;
-  // Flag `index`, which grows by `arrivals` each epoch and is called by its index.
+  // Flag `index`, which grows by `arrivals` per epoch; its name is its index.
   [[nodiscard]] device::FlagWait wait(int index, std::uint32_t arrivals) const;
   [[nodiscard]] Address address(int index) const;
 
-  [[nodiscard]] std::int64_t bytes() const;  // from the first flag to behind the last
+  [[nodiscard]] std::int64_t bytes() const;  // from the first flag to the end of the last
 
-  // Every flag as if `epoch` epochs of `arrivals` each had passed.
+  // Sets every flag to its value after `epoch` epochs of `arrivals` each.
   void start_at(std::uint32_t epoch, std::uint32_t arrivals, CUstream stream);
-  // One more epoch, for launches after this in the stream.
+  // Starts one more epoch, for later launches in the stream.
   void begin_epoch(CUstream stream);
-  // Every flag as it is once all came in this epoch.
+  // Sets every flag to its value after all arrivals of this epoch.
   void raise_all(std::uint32_t arrivals, CUstream stream) const;
   [[nodiscard]] std::uint32_t epoch() const { return epoch_; }
 
-  // "" or what a wait that expired left; valid once its kernel is done.
+  // "", or the record of a wait that timed out; valid after its kernel ends.
   [[nodiscard]] std::string fault() const;
   [[nodiscard]] device::FaultRecord record() const;
   void clear_fault(CUstream stream);

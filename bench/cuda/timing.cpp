@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::int64_t kFlushBytes = std::int64_t{256} << 20;  // five times the L2 cache
 constexpr int kWarmUps = 3;
-constexpr std::uint64_t kHeadStartNs = 2'000'000;  // what the host is ahead at the start
+constexpr std::uint64_t kHeadStartNs = 2'000'000;  // head start of the host
 
 }  // namespace
 
@@ -29,7 +29,7 @@ std::vector<Stopwatch::Lap> Stopwatch::run_round(const std::vector<Contender>& c
                                                  int round, int sets) const {
   std::vector<Lap> laps(contenders.size());
   for (std::size_t turn = 0; turn < contenders.size(); ++turn) {
-    // Who goes first changes too.
+    // Another contender starts each round.
     const std::size_t who = (turn + static_cast<std::size_t>(round)) % contenders.size();
     Lap& lap = laps[who];
     lap = {.begin = gpu_->new_event(), .end = gpu_->new_event()};

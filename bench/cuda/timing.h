@@ -8,7 +8,7 @@
 
 namespace harpe::bench {
 
-// Something to be timed: enqueues one call on the stream, with input set number `set`.
+// A subject of timing: enqueues one call on the stream, with input set number `set`.
 struct Contender {
   std::string name;
   std::function<void(int set, CUstream stream)> call;
@@ -21,14 +21,14 @@ struct Timing {
   double spread = 0;  // (75th - 25th percentile) / median
 };
 
-// Times calls by events, all contenders in turns in one queue, so that clocks and heat are the same
-// for all; before each call the L2 cache is overwritten, which also keeps the host ahead of the
-// GPU.
+// Times calls with events, all contenders alternating in one queue, so that clocks and temperature
+// are the same for all. Before each call it overwrites the L2 cache, which also keeps the host
+// ahead of the GPU.
 class Stopwatch {
  public:
   explicit Stopwatch(Gpu& gpu);
 
-  // `sets` of inputs are used in rotation. The first rounds do not count.
+  // Rotates through `sets` of inputs. The first rounds do not count.
   [[nodiscard]] std::vector<Timing> time(const std::vector<Contender>& contenders, int rounds,
                                          int sets) const;
 

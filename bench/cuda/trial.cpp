@@ -11,7 +11,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kFlags = 64;  // of inputs, and as many counters
+constexpr int kFlags = 64;  // for inputs, and as many counters
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -52,7 +52,7 @@ void Trial::begin() {
   verdict_.clear(stream_);
 }
 
-// As soon as a part is counted, it is copied away by the copy engine.
+// The copy engine copies a part out as soon as it is counted.
 void Trial::read_out() {
   const std::vector<CountedPart>& parts = subject_->parts();
   for (std::size_t index = 0; index < parts.size(); ++index) {

@@ -1,7 +1,7 @@
 #pragma once
 
 // Everything public is in harpe::v1, which programs that include these headers see as harpe. The
-// library's own sources also have names of their own in harpe, so there v1 is written out.
+// library's own sources write v1 out, because they also have names of their own in harpe.
 
 #ifdef HARPE_BUILDS_ITSELF
 #define HARPE_INLINE
@@ -9,5 +9,5 @@
 #define HARPE_INLINE inline
 #endif
 
-// What the shared object exports; all else is hidden.
+// Marks a symbol that the shared object exports. All other symbols are hidden.
 #define HARPE_API __attribute__((visibility("default")))

@@ -12,26 +12,26 @@
 namespace harpe {
 HARPE_INLINE namespace v1 {
 enum class ErrorKind : std::uint8_t {
-  Refused,  // the question, a text or an argument cannot be accepted; nothing was executed
-  Fault,    // something failed at run time: a wait expired, memory or threads ran out
+  Refused,  // the call rejected the question, a text or an argument; nothing was executed
+  Fault,    // a failure at run time: a wait timed out, or memory or threads ran out
   Bug,      // an invariant of Harpe does not hold
 };
 
-// Why a call has no value.
+// Why a call returned no value.
 struct Error {
   ErrorKind kind = ErrorKind::Refused;
-  std::string code;     // "F209", which explain() describes; "" where none is registered
+  std::string code;     // such as "F209", which explain() describes; "" for an error without a code
   std::string message;  // one sentence: what happened, with its numbers
   std::vector<std::string>
-      notes;           // context: which step, parameter or text; of a fault, other ranks
+      notes;           // context: the step, parameter or text; for a fault, the other ranks
   std::string remedy;  // what to do about it; or ""
-  std::string text;    // all of it, as the command line prints it, but for its flags
-  // Of a bug: program, mesh, schedule and plan as far as they were made; a report should have it.
+  std::string text;    // the whole error as the command line prints it, without its flags
+  // For a bug: program, mesh, schedule and plan, as far as they were made. Attach it to a report.
   std::string reproduction = {};
 };
 
-// A value, or the error that says why there is none. No call of the library throws; value() and
-// error() do where the other one is there, because then the caller has not looked.
+// A value, or the error that explains why there is none. No call of the library throws. Only
+// value() of an error and error() of a value throw std::logic_error.
 template <class T>
 class [[nodiscard]] Checked {
  public:
@@ -43,7 +43,7 @@ class [[nodiscard]] Checked {
 
   [[nodiscard]] const T& value() const& { return *require_value(); }
   [[nodiscard]] T& value() & { return *require_value(); }
-  [[nodiscard]] T value() && { return std::move(*require_value()); }  // which outlives this
+  [[nodiscard]] T value() && { return std::move(*require_value()); }  // outlives this object
   const T& operator*() const& { return value(); }
   T& operator*() & { return value(); }
   T operator*() && { return std::move(*this).value(); }
@@ -67,7 +67,7 @@ class [[nodiscard]] Checked {
   std::variant<T, Error> state_;
 };
 
-// What is registered about a code.
+// What the registry of diagnostics holds about a code.
 struct Explanation {
   std::string code;     // "S102"
   std::string verdict;  // "illegal", "unproven", "unsupported"
@@ -75,7 +75,7 @@ struct Explanation {
   std::string meaning;
   std::string remedy;  // or ""
 };
-// Upper or lower case. Errors: U115 no such code.
+// Accepts upper and lower case. Errors: U115 no such code.
 [[nodiscard]] HARPE_API Checked<Explanation> explain(const std::string& code);
 
 }  // namespace v1

@@ -16,22 +16,22 @@
 
 namespace harpe {
 HARPE_INLINE namespace v1 {
-// What one rank gives or takes of an input or output: the elements that it holds at home
-// (Plan::buffers), as one tensor, the blocks one behind the other in the order of their indices
-// along each dimension.
+// One rank's part of an input or output: the elements that the rank holds at home (Plan::buffers),
+// as one tensor. Along each dimension the blocks follow each other in the order of their indices.
 struct LocalTensor {
   std::string name;
   Buffer::Role role = Buffer::Role::In;
   DType dtype = DType::F32;
-  std::vector<std::int64_t> shape;  // all 0 where the rank holds nothing of it
-  // Where it may lie. Anywhere: dense tensors are used in place. Heap: other ranks read or write
-  // it, so it is copied to or from the group's memory unless it lies there (Group::allocate). On
-  // GPUs all ranks' tensors of a launch have to lie at the same place there, or none.
+  std::vector<std::int64_t> shape;  // all 0 if the rank holds no element
+  // Where the tensor may lie. Anywhere: a dense tensor is used in place. Heap: other ranks read or
+  // write it, so a launch copies it to or from the group's memory unless it lies there already
+  // (Group::allocate). On GPUs, either all ranks pass this tensor of a launch at the same offset of
+  // the group's memory, or no rank passes it there.
   enum class Place : std::uint8_t { Anywhere, Heap };
   Place place = Place::Anywhere;
 };
 
-// A tensor of a launch; inputs are not written to.
+// A tensor of a launch. A launch does not write to inputs.
 struct Argument {
   Argument(std::string_view given, const View& tensor) : name(given), view(tensor) {}
   Argument(std::string_view given, const ConstView& tensor)
@@ -48,43 +48,46 @@ struct Argument {
 
 struct ExecutableStatus {
   std::int64_t launches = 0;
-  std::int64_t copied_bytes = 0;  // between tensors and the group's memory, of all launches
+  std::int64_t copied_bytes = 0;  // between tensors and the group's memory, over all launches
 };
 
-// One rank's part of a plan, on a group's memory. Copies are the same executable.
+// One rank's part of a plan, in a group's memory. Copies refer to the same executable.
 class HARPE_API Executable {
  public:
-  // Collective: all ranks of the group, with the same plan. Errors: I311 a plan of other ranks;
-  // N015 ranks have different plans; N010, N017; X0xx, G0xx what cannot be executed; X005, G073
-  // memory.
+  // Collective: all ranks of the group call it with the same plan. Errors: I311 the plan is for
+  // another number of ranks; N015 ranks have different plans; N010, N017; X0xx, G0xx the back end
+  // cannot execute the plan; X005, G073 memory.
   [[nodiscard]] static Checked<Executable> make(const Group& group, const Plan& plan);
 
   [[nodiscard]] const std::vector<LocalTensor>& tensors() const;  // inputs, then outputs
 
-  // One execution, of all ranks together: they launch a group's executables in the same order.
-  // Takes every tensor once, of its type and shape; outputs overlap no other (I311 where both are
-  // dense).
-  // On CPU ranks the calling thread computes, and results are there on return; `stream` is not
-  // used. On GPUs the work is ordered in `stream` (a cudaStream_t of the rank's GPU, null for the
-  // default one) behind what that holds, and the call returns without waiting; tensors stay until
-  // it is over. Where the stream is being captured, the execution becomes a part of that graph,
-  // which the executable and its tensors outlive; runs of the graph take their turn among the
-  // launches of other streams as the caller orders them. Captures count as launches of the same
-  // order on all ranks. Errors: I310, I311 names, tensors, ranks that launch different plans, or,
-  // on GPUs, with tensors in the group's memory that lie at different places; on CPU ranks P206,
-  // P207, P22x what masks and routes read (GPUs do not look); of kind Fault what happened to an
-  // execution, and from then on, until Group::reset, that.
+  // One execution, in which all ranks take part: they launch a group's executables in the same
+  // order. Requires every tensor once, with its type and shape; an output may overlap no other
+  // tensor (I311 if both are dense).
+  // CPU ranks: the calling thread computes, the results are ready on return, and `stream` is
+  // unused.
+  // GPUs: the work is ordered in `stream` (a cudaStream_t of the rank's GPU, null for the default
+  // stream) after earlier work there, and the call returns without waiting. The tensors must live
+  // until the work is done. If the stream is being captured, the execution becomes part of that
+  // graph; the executable and its tensors must outlive the graph, and the caller orders runs of the
+  // graph among the launches of other streams. A capture counts as a launch in the common order of
+  // all ranks.
+  // Errors: I310, I311 names, tensors, ranks that launch different plans, or, on GPUs, tensors at
+  // different offsets of the group's memory; on CPU ranks P206, P207, P22x values that masks and
+  // routes read (GPUs do not check them); of kind Fault the failure of an execution, which every
+  // later launch returns too until Group::reset.
   Checked<Done> launch(void* stream, std::span<const Argument> arguments) const;
   Checked<Done> launch(void* stream, std::initializer_list<Argument> arguments) const {
     return launch(stream, std::span(arguments.begin(), arguments.size()));
   }
 
-  // Memory of the group for the outputs of the next launch, in `stream`, that have to lie in the
-  // heap, in the order of tensors(); null for others and where there is no room, which on GPUs is
-  // so on all ranks alike. All ranks call it before the same launches. A piece is free again once
-  // the last pointer to it ends, on any thread, and on GPUs only for launches behind what `stream`
-  // holds then; what a captured launch takes stays taken. GPUs give pieces at the same place on all
-  // ranks, whatever each rank still holds. Errors: those of earlier executions, as for launch.
+  // Memory of the group for the outputs of the next launch in `stream`, in the order of tensors().
+  // Null for tensors whose place is not Heap, and if there is no room, which on GPUs holds on all
+  // ranks alike. All ranks call it before the same launches. The memory is free again once the last
+  // pointer to it ends, on any thread; on GPUs only for launches ordered after the work that
+  // `stream` holds at that time. Memory that a captured launch takes stays taken. On GPUs the
+  // memory has the same offset on all ranks, whatever each rank still holds. Errors: those of
+  // earlier executions, as for launch.
   [[nodiscard]] Checked<std::vector<std::shared_ptr<std::byte>>> take_results(void* stream) const;
 
   [[nodiscard]] ExecutableStatus status() const;
@@ -96,16 +99,17 @@ class HARPE_API Executable {
   std::shared_ptr<State> state_;
 };
 
-// Which part of an input or output a rank holds at home: per dimension its indices in the whole
-// tensor, in the order of LocalTensor. Errors: I301, I305 no such input or output; I311 a rank that
-// the plan does not have.
+// The part of an input or output that a rank holds at home: per dimension its indices in the whole
+// tensor, in the order of LocalTensor. Errors: I301, I305 no such input or output; I311 the plan
+// has no such rank.
 [[nodiscard]] HARPE_API Checked<std::vector<std::vector<Range>>> positions(const Plan& plan,
                                                                            const std::string& name,
                                                                            int rank);
 
-// The part of a whole tensor of the plan that a rank holds at home, as its executable takes it; and
-// back, where the others' parts of `whole` stay as they are. Types may differ as in run().
-// Errors: I301, I305 no such input or output; I311 a view, or a rank that the plan does not have.
+// shard() copies the part that a rank holds at home out of a whole tensor, in the form that its
+// executable takes. unshard() copies such a part back and leaves the rest of `whole` unchanged.
+// Types may differ as in run(). Errors: I301, I305 no such input or output; I311 a view, or a rank
+// that the plan does not have.
 [[nodiscard]] HARPE_API Checked<Tensor> shard(const Plan& plan, const std::string& name, int rank,
                                               const ConstView& whole);
 [[nodiscard]] HARPE_API Checked<Done> unshard(const Plan& plan, const std::string& name, int rank,

@@ -15,7 +15,7 @@ namespace harpe {
 HARPE_INLINE namespace v1 {
 constexpr std::size_t kMostAxes = 8;
 
-// A tensor in memory of the caller's, which outlives the call. Makes and frees nothing.
+// A tensor in the caller's memory, which must outlive the call. A view allocates and frees nothing.
 template <class Memory>
 struct BasicView {
   Memory* data = nullptr;  // of the first element; needs no alignment
@@ -33,7 +33,7 @@ struct BasicView {
 using View = BasicView<void>;
 using ConstView = BasicView<const void>;
 
-// Views of dense elements, the last axis contiguous. Throws std::length_error above kMostAxes.
+// Views of dense elements with a contiguous last axis. Throws std::length_error above kMostAxes.
 template <class Shape = std::initializer_list<std::int64_t>>
 [[nodiscard]] ConstView dense(const void* data, DType dtype, const Shape& shape) {
   if (shape.size() > kMostAxes) throw std::length_error("a view of more than kMostAxes axes");
@@ -53,7 +53,7 @@ template <class Shape = std::initializer_list<std::int64_t>>
           .strides = view.strides};
 }
 
-// A tensor that owns its memory: dense, the last axis contiguous.
+// A tensor that owns its memory: dense, with a contiguous last axis.
 struct Tensor {
   DType dtype = DType::F32;
   std::vector<std::int64_t> shape;

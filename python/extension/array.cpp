@@ -24,7 +24,7 @@ std::string print_type(nb::handle object) {
   return nb::cast<std::string>(nb::str(nb::handle(object.type()).attr("__name__")));
 }
 
-// As the buffer protocol and the CUDA array interface call types; V is what both have of bf16.
+// Types in the buffer protocol and the CUDA array interface; both have bf16 as V2.
 std::optional<DType> parse_letter(char letter, std::int64_t bytes) {
   switch (letter) {
     case 'e':
@@ -49,7 +49,7 @@ std::optional<DType> parse_letter(char letter, std::int64_t bytes) {
   }
 }
 
-// "f", "<f": this machine's order of bytes alone.
+// "f", "<f": only this machine's byte order.
 std::optional<DType> parse_format(std::string_view format, std::int64_t bytes) {
   if (format.starts_with('@') || format.starts_with('=') || format.starts_with('<')) {
     format.remove_prefix(1);
@@ -57,7 +57,7 @@ std::optional<DType> parse_format(std::string_view format, std::int64_t bytes) {
   return format.size() == 1 ? parse_letter(format.front(), bytes) : std::nullopt;
 }
 
-// Strides in bytes. Any number of axes: the library refuses more than it takes.
+// Strides are in bytes. Accepts any number of axes; the library refuses too many.
 template <class Size>
 void set_axes(View& view, std::int64_t axes, const Size* shape, const Size* strides,
               std::string_view name) {
@@ -72,7 +72,7 @@ void set_axes(View& view, std::int64_t axes, const Size* shape, const Size* stri
   }
 }
 
-// NumPy lends such an array in no way; its bits it does.
+// NumPy exports no buffer of a bf16 array, but one of its bits.
 bool is_bf16_of_numpy(nb::handle object) {
   if (!nb::hasattr(object.type(), "__array_interface__")) return false;
   const nb::object dtype = nb::getattr(object, "dtype", nb::none());
@@ -131,7 +131,7 @@ void Array::take(nb::handle object, std::string_view name, Access access) {
   }
 }
 
-// False where the object lends none.
+// False if the object exports no buffer.
 bool Array::open_buffer(nb::handle object) {
   if (PyObject_CheckBuffer(object.ptr()) == 0) return false;
   if (PyObject_GetBuffer(object.ptr(), &buffer_, PyBUF_STRIDES | PyBUF_FORMAT) == 0) return true;
@@ -174,7 +174,7 @@ void Array::take_tensor(nb::handle object, std::string_view name, Access access)
     refuse_array(name, access.is_on_gpu ? "in the memory of a GPU" : "in the host's memory",
                  "on DLPack's device " + std::to_string(device) + ":" + std::to_string(id));
   }
-  // On GPUs its stream waits for nothing: the launch is ordered in the caller's.
+  // On GPUs the producer must not synchronise a stream: the launch is ordered in the caller's.
   const nb::object given =
       access.is_on_gpu ? object.attr("__dlpack__")(nb::arg("stream") = -1) : nb::borrow(object);
   nb::ndarray<> writable;

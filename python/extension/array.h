@@ -9,23 +9,23 @@
 
 namespace harpe::python {
 
-// What a call may do with an array.
+// How a call uses an array.
 struct Access {
   bool is_written = false;
-  bool is_on_gpu = false;  // else the host reads it
+  bool is_on_gpu = false;  // otherwise the host reads it
 };
 
-// Raises harpe.Refused of that code; `fields` fill in its message.
+// Raises harpe.Refused with that code; `fields` fill in its message.
 [[noreturn]] void refuse(const char* code, const nb::dict& fields);
 
-// "bf16"; none: no such type.
+// Parses "bf16"; none for an unknown type.
 [[nodiscard]] std::optional<DType> find_dtype(std::string_view name);
 [[nodiscard]] std::optional<DType> find_dtype(nb::dlpack::dtype dtype);
 
-// An array of Python's as a view, zero copies: its memory is held as long as this is. Whatever has
-// the buffer protocol, DLPack (torch) or, on GPUs, the CUDA array interface; bf16 as the type of
-// ml_dtypes or torch. A tuple (address, type, shape, strides in elements) says it at once, and is
-// believed. Used with the interpreter's lock.
+// A Python array as a view without copies; keeps its memory alive. Accepts the buffer protocol,
+// DLPack (torch) and, on GPUs, the CUDA array interface; bf16 as the type of ml_dtypes or torch. A
+// tuple (address, type, shape, strides in elements) is used unchecked. Requires the interpreter's
+// lock.
 class Array {
  public:
   Array() = default;
@@ -33,7 +33,7 @@ class Array {
   Array& operator=(const Array&) = delete;
   ~Array();
 
-  // Once. `name`: what errors call it. Raises harpe.Refused, I311.
+  // Called once. `name`: the array's name in errors. Raises harpe.Refused, I311.
   void take(nb::handle object, std::string_view name, Access access);
   [[nodiscard]] const View& view() const { return view_; }
 
@@ -45,9 +45,9 @@ class Array {
   void take_cuda_array(nb::handle object, std::string_view name, Access access);
 
   View view_;
-  Py_buffer buffer_{};  // of no object where there is none
+  Py_buffer buffer_{};  // empty if no object lent a buffer
   nb::ndarray<nb::ro> tensor_;
-  nb::object parent_;  // of a view that was made for this
+  nb::object parent_;  // of a view made for this call
 };
 
 }  // namespace harpe::python

@@ -10,7 +10,7 @@
 
 #include "extension/records.h"
 
-// One call of the library: without the interpreter's lock, with errors as exceptions.
+// One call of the library: releases the interpreter's lock and raises errors as exceptions.
 namespace harpe::python {
 
 [[noreturn]] void raise(const Error& error);
@@ -21,7 +21,7 @@ T take(Checked<T> checked) {
   return std::move(checked).value();
 }
 
-// body() is a Checked<T> and touches no Python object.
+// body() returns a Checked<T> and uses no Python object.
 template <class Body>
 auto call(const Body& body) {
   auto made = [&] {
@@ -31,15 +31,15 @@ auto call(const Body& body) {
   return take(std::move(made));
 }
 
-// What Python gives a long call.
+// Options of a long call.
 struct CallOptions {
   std::optional<std::string> cache;
   std::optional<std::int64_t> patience_s;
-  nb::object progress;  // called with (stage, done, of), gives up by returning False; or None
+  nb::object progress;  // called with (stage, done, of), returns False to cancel; or None
 };
 
-// Answers the library while it works: looks for signals, calls Python's progress, keeps warnings.
-// What Python raises ends the work, and finish() raises it again.
+// Serves the library's callbacks during a call: checks for signals, calls Python's progress, keeps
+// warnings. An exception in Python ends the work, and finish() raises it again.
 class Callbacks {
  public:
   explicit Callbacks(const CallOptions& given) : given_(&given) {}
@@ -57,7 +57,7 @@ class Callbacks {
   std::vector<std::string> warnings_;
 };
 
-// body(options) is a Checked<T> and touches no Python object.
+// body(options) returns a Checked<T> and uses no Python object.
 template <class Body>
 auto call(const CallOptions& given, const Body& body) {
   Callbacks callbacks(given);

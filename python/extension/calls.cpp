@@ -28,7 +28,7 @@ nb::object call_python(nb::handle function, const nb::tuple& arguments) {
   return made;
 }
 
-// Such as sparse ones.
+// For tensors such as sparse ones.
 [[noreturn]] void refuse_tensors() {
   nb::dict fields;
   fields["argument"] = "tensors";
@@ -37,7 +37,7 @@ nb::object call_python(nb::handle function, const nb::tuple& arguments) {
   refuse("I311", fields);
 }
 
-// The current GPU is another one as long as this is.
+// Makes another GPU current during its lifetime.
 class OnGpu {
  public:
   OnGpu(nb::handle exchange, int gpu) : exchange_(exchange), before_(exchange(gpu)) {}
@@ -53,7 +53,7 @@ class OnGpu {
   nb::object before_;
 };
 
-// The dimensions up to `last` as one; its extent and stride.
+// The dimensions up to `last` merged into one, with its extent and stride.
 struct Merged {
   std::int64_t extent = 1, stride = 1;
   bool is_one = true;
@@ -69,9 +69,9 @@ Merged merge(const nb::dlpack::dltensor& tensor, int last) {
   return merged;
 }
 
-// Without the first dimensions; of the rest the library refuses more than it takes.
+// Drops the first `without` dimensions; the library refuses too many of the rest.
 View view_of(const nb::dlpack::dltensor& tensor, int without) {
-  // Operators have refused other types.
+  // Operators have already refused other types.
   View view{.data = static_cast<std::byte*>(tensor.data) + tensor.byte_offset,
             .dtype = find_dtype(tensor.dtype).value_or(DType::Bool),
             .axes = static_cast<std::size_t>(tensor.ndim - without),
@@ -115,7 +115,7 @@ nb::object Calls::execute(nb::handle prepare, nb::handle ranks, nb::handle ask,
   }
   call->last = ++count_;
   if (call->plan == nullptr) {
-    call->answer.attr("miss")();  // raises where that is an error
+    call->answer.attr("miss")();  // raises if misses are errors
     if (warming == 0 || !is_described) return nb::none();
   }
   if (!is_described) refuse_tensors();
@@ -135,7 +135,7 @@ std::shared_ptr<Calls::Call> Calls::find(std::uint64_t key, nb::handle ask, nb::
 nb::object Calls::run(Call& call, const nb::tuple& tensors, const Described& described) const {
   const nb::dlpack::device device = described.front().device;
   void* const stream = exchange_.find_stream(device);
-  std::optional<Held> held;  // no other launch comes between
+  std::optional<Held> held;  // keeps other launches out
   if (call.has_shared) held.emplace(call.plan->rank());
   try {
     const nb::tuple results = make_results(call, device, stream);
@@ -165,7 +165,7 @@ std::int64_t Calls::find_last(nb::handle answer) const {
 
 bool Calls::describe(const nb::tuple& tensors, Described& described,
                      std::vector<std::int64_t>& kind) const {
-  constexpr std::size_t kUsual = 5;  // dimensions and what else says a kind
+  constexpr std::size_t kUsual = 5;  // typical number of values per tensor
   described.reserve(tensors.size());
   kind.reserve(tensors.size() * (kUsual + 2));
   for (const nb::handle tensor : tensors) {
@@ -217,7 +217,7 @@ std::shared_ptr<Calls::Call> Calls::read(const nb::object& made) const {
   return call;
 }
 
-// Of those that other ranks write: in the heap, while there is room.
+// Results that other ranks write are in the heap, if it has room.
 nb::tuple Calls::make_results(Call& call, nb::dlpack::device device, void* stream) const {
   const nb::tuple results = nb::steal<nb::tuple>(PyTuple_New(std::ssize(call.results)));
   std::vector<std::shared_ptr<std::byte>> taken;
@@ -238,7 +238,7 @@ nb::object Calls::make_result(const Result& result, nb::dlpack::device device) c
   if (device.device_type == nb::device::cpu::value) {
     return call_python(empty_on_host_, result.arguments);
   }
-  nb::object made = call_python(empty_on_gpu_, result.arguments);  // of the current GPU
+  nb::object made = call_python(empty_on_gpu_, result.arguments);  // on the current GPU
   if (exchange_.describe(made)->device.device_id == device.device_id) return made;
   const OnGpu there(exchange_gpu_, device.device_id);
   return call_python(empty_on_gpu_, result.arguments);
@@ -258,7 +258,7 @@ void Calls::launch(const Call& call, const nb::tuple& tensors, const Described& 
     if (copy.is_valid()) copies.push_back(std::move(copy));
   }
   for (std::size_t at = 0; at < call.results.size(); ++at) {
-    nb::object copy;  // of none: results are dense
+    nb::object copy;  // unused: results are dense
     const auto made = exchange_.describe(results[at]);
     arguments.push_back(see(call.results[at].seen, results[at], *made, copy));
   }

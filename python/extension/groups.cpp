@@ -17,7 +17,7 @@ namespace {
 using nb::literals::operator""_a;
 using std::chrono::milliseconds;
 
-// How ranks exchange bytes, of the library's own.
+// An exchange of the library.
 struct OwnExchange {
   std::shared_ptr<Exchange> exchange;
 };
@@ -98,7 +98,7 @@ JoinedGroup join(const nb::object& exchange, std::optional<int> gpu, std::int64_
 
 using HeapArray = nb::ndarray<nb::array_api, std::uint8_t, nb::ndim<1>>;
 
-// Memory that peers reach, until the last array over it ends.
+// Memory that other ranks can access; freed with the last array over it.
 HeapArray allocate(const JoinedGroup& joined, std::int64_t bytes) {
   using Memory = std::shared_ptr<std::byte>;
   auto memory = std::make_unique<Memory>(

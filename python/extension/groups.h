@@ -4,7 +4,7 @@
 
 namespace harpe::python {
 
-// Groups of ranks, and executables of plans on a rank's own arrays.
+// Groups of ranks, and executables of plans on a rank's arrays.
 void bind_groups(nb::module_& module);
 
 template <>

@@ -16,7 +16,7 @@ ExecutableStatus LoadedPlan::status() const {
   return call(*rank_, [&] { return Checked(executable_->status()); });
 }
 
-// An input is not written to, so it must not stand where an output does.
+// Rejects an input in place of an output, because inputs are never written.
 void LoadedPlan::check_name(std::string_view name, Buffer::Role role) const {
   const auto found = std::ranges::find(tensors(), name, &LocalTensor::name);
   if (found != tensors().end() && found->role == role) return;

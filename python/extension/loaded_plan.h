@@ -13,8 +13,8 @@
 
 namespace harpe::python {
 
-// An executable. It may be dropped on any thread, whatever its group is at, and so ends under the
-// lock too.
+// An executable. It may be dropped on any thread at any time, so its destructor also takes the
+// rank's lock.
 class LoadedPlan {
  public:
   LoadedPlan(std::shared_ptr<Rank> rank, std::string program, Executable executable)
@@ -26,9 +26,9 @@ class LoadedPlan {
   [[nodiscard]] const std::vector<LocalTensor>& tensors() const { return executable_->tensors(); }
   [[nodiscard]] ExecutableStatus status() const;
   void launch(const nb::dict& inputs, const nb::dict& outputs, std::uintptr_t stream) const;
-  // Executable::take_results; null pointers where it fails, for the launch will say why.
+  // Executable::take_results; null pointers if it fails, since the launch then reports the error.
   [[nodiscard]] std::vector<std::shared_ptr<std::byte>> take_results(void* stream) const;
-  // Tensors stay until the work in `stream` is over.
+  // Tensors must live until the work in `stream` is done.
   void launch(std::span<const Argument> arguments, void* stream) const;
 
  private:

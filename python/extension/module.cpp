@@ -24,13 +24,13 @@
 #include "extension/plan_records.h"
 #include "extension/routes.h"
 
-// Everything that Python calls. The package wraps it; nothing else imports it.
+// The functions that the Python package wraps. Nothing else imports this module.
 namespace harpe::python {
 namespace {
 
 using nb::literals::operator""_a;
 
-// What there is to ask for.
+// What a question can name.
 
 void bind_catalogue(nb::module_& module) {
   module.def("version", &version);
@@ -134,7 +134,7 @@ void bind_plans(nb::module_& module) {
       "plan"_a, "svg"_a);
 }
 
-// What is asked of a plan, or of a question.
+// Calls about a plan or a question.
 
 void bind_answers(nb::module_& module) {
   module.def(

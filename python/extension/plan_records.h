@@ -2,7 +2,7 @@
 
 #include "extension/records.h"
 
-// The values of plans, as records.h has it.
+// The values of plans, in the form of records.h.
 namespace harpe::python {
 
 template <>
@@ -106,7 +106,7 @@ struct Record<Refusal> {
                                         Field{"count", &Refusal::count}};
 };
 
-// But for the plan.
+// Without the plan.
 template <>
 struct Record<Tuned> {
   static constexpr std::tuple fields = {

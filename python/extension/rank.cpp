@@ -24,7 +24,7 @@ GivenExchange::GivenExchange(nb::object given)
       rank_(nb::cast<int>(given_.attr("rank"))),
       ranks_(nb::cast<int>(given_.attr("ranks"))) {}
 
-// The last of a group ends wherever its last executable does.
+// A group's last reference may end on any thread, so the destructor takes the interpreter's lock.
 GivenExchange::~GivenExchange() {
   const nb::gil_scoped_acquire held;
   given_.reset();

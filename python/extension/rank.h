@@ -12,19 +12,19 @@
 
 namespace harpe::python {
 
-// An exchange of Python's: an object with `rank`, `ranks` and `all_gather(bytes) -> list[bytes]`.
+// A Python exchange: an object with `rank`, `ranks` and `all_gather(bytes) -> list[bytes]`.
 class GivenExchange final : public Exchange {
  public:
-  // Raises what its attributes do.
+  // Raises what the object's attributes raise.
   explicit GivenExchange(nb::object given);
   ~GivenExchange() override;
 
   [[nodiscard]] int rank() const override { return rank_; }
   [[nodiscard]] int ranks() const override { return ranks_; }
-  // With the interpreter's lock. What Python raises is kept.
+  // Takes the interpreter's lock. Keeps an exception of Python.
   [[nodiscard]] Checked<std::vector<Bytes>> all_gather(const Bytes& own) override;
 
-  // What it raised; then forgets it.
+  // Returns the kept exception and clears it.
   [[nodiscard]] nb::object take_raised();
 
  private:
@@ -36,7 +36,7 @@ class GivenExchange final : public Exchange {
   int ranks_;
 };
 
-// Looks for signals, such as an interrupt, while a launch waits for other ranks.
+// Checks for signals, such as an interrupt, while a launch waits for other ranks.
 class SignalWatch {
  public:
   SignalWatch() = default;
@@ -44,10 +44,10 @@ class SignalWatch {
   SignalWatch& operator=(const SignalWatch&) = delete;
   ~SignalWatch();
 
-  // From any thread, without the interpreter's lock, which it takes some twenty times a second.
-  // False: a handler has raised, and that is kept.
+  // Called from any thread without the interpreter's lock, which it takes about twenty times a
+  // second. False: a handler has raised an exception, which is kept.
   [[nodiscard]] bool goes_on();
-  // What was raised; then forgets it.
+  // Returns the kept exception and clears it.
   [[nodiscard]] nb::object take_raised() { return std::exchange(raised_, nb::object()); }
 
  private:
@@ -55,21 +55,22 @@ class SignalWatch {
   nb::object raised_;
 };
 
-// Python's function, or none of None; called and dropped on any thread. What it raises is printed.
+// Wraps a Python function, or None; may be called and dropped on any thread. Its exceptions are
+// printed.
 std::function<void(std::string_view)> hold(nb::object function);
 
-// One rank of a group, and the lock that lets threads of Python call it one at a time. Its
-// collective calls may call back into Python, which may call it again.
+// One rank of a group, and the lock that serialises calls from Python threads. Its collective calls
+// may call into Python, which may call the rank again.
 struct Rank {
   Group group;
-  std::shared_ptr<GivenExchange> given;  // where the exchange is Python's
+  std::shared_ptr<GivenExchange> given;  // set if the exchange is a Python object
   std::shared_ptr<SignalWatch> signals;
-  std::optional<int> gpu = {};  // that it is on
+  std::optional<int> gpu = {};  // the rank's GPU
   std::recursive_mutex mutex = {};
 };
 
-// The lock, for several calls that belong together; taken without the interpreter's lock, as all
-// take it.
+// Holds the lock over several calls. Takes it without the interpreter's lock, as all other holders
+// do.
 class Held {
  public:
   explicit Held(Rank& rank) : lock_(rank.mutex, std::defer_lock) {
@@ -81,12 +82,12 @@ class Held {
   std::unique_lock<std::recursive_mutex> lock_;
 };
 
-// An error as Python sees it: behind it what Python raised meanwhile (null: nothing), or that alone
-// where it ends the program (KeyboardInterrupt).
+// Raises an error. `raised`, a Python exception from during the call (or null), becomes its cause;
+// if it ends the program (KeyboardInterrupt), it is raised instead.
 [[noreturn]] void raise(const Error& error, const nb::object& raised);
 [[nodiscard]] nb::object take_raised(GivenExchange* given, SignalWatch& signals);
 
-// body() is a Checked<T> about the rank and touches no Python object.
+// body() returns a Checked<T> about the rank and uses no Python object.
 template <class Body>
 auto call(Rank& rank, const Body& body) {
   auto made = [&] {

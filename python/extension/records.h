@@ -12,8 +12,8 @@
 
 #include "harpe/harpe.h"
 
-// How values of the library become Python objects: structs become the classes of the same names in
-// harpe/_values.py, called with their fields by name.
+// Converts values of the library to Python objects. A struct becomes the class of the same name in
+// harpe/_values.py, called with its fields by name.
 namespace harpe::python {
 
 namespace nb = nanobind;
@@ -24,7 +24,7 @@ struct Field {
   Member Class::* member;
 };
 
-// Which class a struct becomes, and its fields.
+// The Python class and the fields of a struct.
 template <class T>
 struct Record;
 
@@ -40,7 +40,7 @@ template <class T>
   return out;
 }
 
-// The exception that stands for an error; nothing is raised.
+// The exception for an error; raises nothing.
 [[nodiscard]] nb::object to_exception(const Error& error);
 
 }  // namespace harpe::python
@@ -72,7 +72,7 @@ struct type_caster<harpe::DType> {
   }
 };
 
-// An index into an array.
+// A rectangle becomes an index into an array.
 template <>
 struct type_caster<harpe::Rectangle> {
   NB_TYPE_CASTER(harpe::Rectangle, const_name("tuple[slice, ...]"))

@@ -10,7 +10,7 @@ namespace {
 
 using nb::literals::operator""_a;
 
-// Kept as long as the process.
+// Never freed.
 PyObject* name(const char* text) { return PyUnicode_InternFromString(text); }
 
 bool is_true(nb::object answer) {
@@ -39,16 +39,16 @@ bool is_negated(nb::handle tensor) {
       PyObject_VectorcallMethod(kName, arguments, 1 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr)));
 }
 
-// What find_ways is given of PyTorch.
+// The arguments of find_ways that come from PyTorch.
 struct Torch {
   explicit Torch(const nb::tuple& given)
       : tensor(given[0]), parameter(given[1]), is_casting(given[2]), has_gradients(given[3]) {}
 
   nb::handle tensor, parameter, is_casting, has_gradients;
 };
-constexpr std::size_t kWatchers = 4;  // behind those, to the end
+constexpr std::size_t kWatchers = 4;  // index of the first watcher; all later ones are too
 
-// Negated views are resolved by the dispatcher.
+// Negated views need the dispatcher, which resolves them.
 int find_of_tensor(const Torch& torch, nb::handle tensor) {
   const nb::handle type = tensor.type();
   const bool is_plain = type.is(torch.tensor) || type.is(torch.parameter);

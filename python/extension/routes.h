@@ -4,20 +4,20 @@
 
 namespace harpe::python {
 
-// Which way a call of an operator of PyTorch takes. It goes to the kernel itself where none of
-// these holds.
+// Why a call of a PyTorch operator needs another route than the kernel itself; 0 goes to the
+// kernel.
 enum Way : int {
-  kGradient = 1,  // a tensor requires it
-  kWatched = 2,   // the dispatcher has to see the call
-  kCast = 4,      // autocast is on, for whatever type of device
-  kWrong = 8,     // an argument is no tensor where the schema has one
+  kGradient = 1,  // a tensor requires a gradient
+  kWatched = 2,   // the dispatcher must see the call
+  kCast = 4,      // autocast is on for some device type
+  kWrong = 8,     // an argument is not a tensor where the schema has one
 };
 
-// The function find_ways(torch, kinds, arguments). `torch`: torch.Tensor and torch.nn.Parameter,
-// which have no functions of their own as subclasses do; functions that say whether autocast is on
-// and whether gradients are; and functions of which each says whether something looks at operators.
-// `kinds`: of the operator's arguments, in order: t a tensor, o one or None, l a list of them, .
-// another.
+// Binds the function find_ways(torch, kinds, arguments). `torch`: torch.Tensor and
+// torch.nn.Parameter, whose functions are not overridden as those of subclasses are; functions that
+// tell whether autocast and gradients are on; and functions that each tell whether something
+// watches operators. `kinds`: per argument of the operator: t a tensor, o one or None, l a list of
+// them, . anything else.
 void bind_routes(nb::module_& module);
 
 }  // namespace harpe::python

@@ -4,7 +4,7 @@
 
 namespace harpe::python {
 
-// As DLPack's header has it, from version 1.3 on; functions return 0, or -1 and set an exception.
+// Laid out as in DLPack's header from version 1.3; functions return 0, or -1 and set an exception.
 struct ExchangeTable {
   struct Version {
     std::uint32_t major, minor;
@@ -22,7 +22,7 @@ struct ExchangeTable {
   const void* allocate;
   const void* from_python;
   int (*to_python)(Managed*, void** object);
-  int (*view)(void* object, nb::dlpack::dltensor*);  // null where there is none
+  int (*view)(void* object, nb::dlpack::dltensor*);  // null if there is none
   int (*current_stream)(std::int32_t device_type, std::int32_t device, void** stream);
 };
 
@@ -36,7 +36,7 @@ bool is_known(nb::dlpack::device device) {
          device.device_type == nb::device::cuda::value;
 }
 
-// What a tensor made here owns.
+// The owner of a tensor's memory.
 struct Adopted {
   ExchangeTable::Managed managed;
   std::shared_ptr<std::byte> memory;
@@ -100,7 +100,7 @@ nb::object TensorExchange::adopt(std::shared_ptr<std::byte> memory, nb::dlpack::
                              .byte_offset = 0};
   void* object = nullptr;
   if (table_->to_python(&adopted->managed, &object) != 0) throw nb::python_error();
-  static_cast<void>(adopted.release());  // PyTorch's now
+  static_cast<void>(adopted.release());  // now owned by PyTorch
   return nb::steal(static_cast<PyObject*>(object));
 }
 

@@ -6,9 +6,9 @@
     exe = harpe.compile(plan, group=group)         # this program is one rank of several
     exe(a=own_a, b=own_b, out={"c": own_c})
 
-Planning, proofs, predictions and runs on CPU ranks need neither a GPU nor PyTorch; `harpe.ops`,
-operators of PyTorch, needs that. Sizes are global, over all ranks. A call that cannot be answered
-raises `Refused`, one that fails at run time `Fault`. docs/python.md is the guide.
+Planning, proofs, predictions and runs on CPU ranks need neither a GPU nor PyTorch. Only
+`harpe.ops`, the PyTorch operators, needs PyTorch. Sizes are global, over all ranks. A call that is
+refused raises `Refused`; a failure at run time raises `Fault`. docs/python.md is the guide.
 """
 
 import importlib
@@ -50,7 +50,7 @@ _OF_OPS = "check", "empty", "init", "lock", "reset", "status", "warming", "warmu
 
 
 def __getattr__(name: str) -> Any:
-    """What needs PyTorch, which is imported when it is first asked for."""
+    """Imports what needs PyTorch when it is first used."""
     if name in ("ops", "nn", "cp"):
         return importlib.import_module(f"harpe.{name}")
     if name in _OF_OPS:

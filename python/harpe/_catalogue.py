@@ -1,4 +1,4 @@
-"""What there is to ask for, and what this machine can do."""
+"""What a question can name, and what this machine offers."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -14,10 +14,10 @@ def operators() -> Sequence[OperatorInfo]:
 
 
 def describe(op: Text, /) -> OperatorInfo:
-    """The parameters and buffers of an operator: its name, a `harpe.Program`, the text of a
-    `.op` program or a file of one.
+    """The parameters and buffers of an operator. `op`: a name, a `harpe.Program`, the text of a
+    `.op` program, or its path.
 
-    Raises Refused: U108 no such operator; T0xx and P0xx what is wrong with a text.
+    Raises Refused: U108 no such operator; T0xx and P0xx errors in a text.
     """
     return _harpe.describe(text_of(op))
 
@@ -29,16 +29,16 @@ def machines() -> Sequence[MachineInfo]:
 
 def schedules(op: Text, /, *, mesh: str, homes: Homes = None, layout: str = "any",
               **parameters: object) -> Sequence[ScheduleInfo]:
-    """The named schedules of an operator on a mesh; `refusal` of one says why it does not apply.
+    """The named schedules of an operator on a mesh; `refusal` explains why one does not apply.
     Arguments as for `harpe.plan`.
 
-    Raises Refused: what `harpe.plan` does about the operator, its parameters and the mesh.
+    Raises Refused: the errors of `harpe.plan` about the operator, its parameters and the mesh.
     """
     return _harpe.schedules(question(op, mesh, "", "auto", parameters, homes, layout))
 
 
 def explain(code: str) -> Explanation:
-    """What is registered about the code of an error, such as "F209".
+    """What the registry of diagnostics holds about a code, such as "F209".
 
     Raises Refused: U115 no such code.
     """
@@ -48,6 +48,6 @@ def explain(code: str) -> Explanation:
 def doctor(folders: Iterable[str | os.PathLike[str]] = ()) -> Doctor:
     """This machine's processors, GPUs, libraries and transports; changes nothing.
 
-    `folders` are looked at for NVIDIA's libraries before the loader's places.
+    `folders` are searched for NVIDIA's libraries before the loader's places.
     """
     return _harpe.doctor([os.fspath(folder) for folder in folders])

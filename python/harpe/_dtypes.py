@@ -1,4 +1,4 @@
-"""Element types as NumPy has them."""
+"""Element types in NumPy."""
 
 import functools
 from typing import Any
@@ -12,7 +12,7 @@ DTYPES: dict[str, np.dtype[Any]] = {
 
 @functools.cache
 def known() -> dict[str, np.dtype[Any]]:
-    """By the library's names; bf16 where `ml_dtypes` is installed."""
+    """NumPy's types by the library's names; includes bf16 if `ml_dtypes` is installed."""
     try:
         import ml_dtypes
     except ImportError:
@@ -21,7 +21,7 @@ def known() -> dict[str, np.dtype[Any]]:
 
 
 def exact(name: str) -> np.dtype[Any]:
-    """Raises ModuleNotFoundError where NumPy has no such type."""
+    """Raises ModuleNotFoundError if NumPy has no such type."""
     if name == "bf16" and name not in known():
         raise ModuleNotFoundError("arrays of bf16 need ml_dtypes: pip install 'harpe[bf16]'",
                                   name="ml_dtypes")
@@ -29,7 +29,7 @@ def exact(name: str) -> np.dtype[Any]:
 
 
 def widened(name: str) -> np.dtype[Any]:
-    """The same, but float32 for bf16 where NumPy has none."""
+    """The exact type, or float32 for bf16 if NumPy has no bf16."""
     return known().get(name, DTYPES["f32"])
 
 

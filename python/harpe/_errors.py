@@ -9,9 +9,9 @@ from harpe import _harpe
 
 
 class Error(Exception):
-    """Why a call has no value.
+    """Why a call returned no value.
 
-    `code`: "F209", which `harpe.explain` describes; "" where none is registered.
+    `code`: such as "F209", which `harpe.explain` describes; "" for an error without a code.
     `message`: one sentence. `notes`: its context. `remedy`: what to do about it, or "".
     """
 
@@ -29,16 +29,16 @@ class Error(Exception):
 
 
 class Refused(Error, ValueError):
-    """The question, a text or an argument cannot be accepted; nothing was executed."""
+    """The call rejected the question, a text or an argument; nothing was executed."""
 
 
 class Fault(Error, RuntimeError):
-    """Something failed at run time. The message says who waited for whom, `notes` hold what other
-    ranks report."""
+    """A failure at run time. The message states which rank waited for which; `notes` contain what
+    the other ranks report."""
 
 
 class Bug(Error, RuntimeError):
-    """An invariant of Harpe does not hold. A report of it should have the file `file`."""
+    """An invariant of Harpe does not hold. Attach the file `file` to a report."""
 
     def __init__(self, text: str, code: str = "", message: str = "", notes: Sequence[str] = (),
                  remedy: str = "", reproduction: str = "") -> None:
@@ -48,19 +48,19 @@ class Bug(Error, RuntimeError):
 
 
 def make_refusal(code: str, **fields: object) -> Refused:
-    """A registered one; `fields` fill in its message."""
+    """A refusal with a registered code; `fields` fill in its message."""
     known = _harpe.explain(code)
     message = known.message.format(**fields)
     return Refused(f"error[{code}]: {message}", code, message, remedy=known.remedy)
 
 
 def refuse(argument: str, wanted: str, found: str) -> Refused:
-    """An argument of a call."""
+    """A refusal of one argument of a call."""
     return make_refusal("I311", argument=argument, wanted=wanted, found=found)
 
 
 def _keep(reproduction: str) -> pathlib.Path:
-    """Written into the folder for temporary files, under a name that follows from the text."""
+    """Writes it to the folder for temporary files, under a name that is a hash of the text."""
     name = hashlib.sha256(reproduction.encode()).hexdigest()[:8]
     file = pathlib.Path(tempfile.gettempdir()) / f"harpe-bug-{name}.txt"
     file.write_text(reproduction, encoding="utf-8")

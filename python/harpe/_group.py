@@ -1,4 +1,4 @@
-"""Ranks of programs, each in a thread or a process of its own, that execute plans together."""
+"""Programs that are ranks, each in a thread or process of its own, and execute plans together."""
 
 import math
 import os
@@ -17,8 +17,9 @@ from harpe._values import GroupStatus, LocalTensor
 
 
 class Exchange(Protocol):
-    """How ranks exchange a few bytes before they reach each other's memory: any store or collective
-    that a program has. `harpe.local_exchanges` and `harpe.meet` make some."""
+    """How ranks exchange a few bytes before they can access each other's memory. Any store or
+    collective that a program has can implement it. `harpe.local_exchanges` and `harpe.meet` make
+    some."""
 
     @property
     def rank(self) -> int: ...
@@ -27,52 +28,52 @@ class Exchange(Protocol):
     def ranks(self) -> int: ...
 
     def all_gather(self, own: bytes, /) -> Sequence[bytes]:
-        """What every rank gave, in the order of ranks. All ranks call it equally often, and it
-        returns once all have. What it raises becomes a Fault, whose cause it is."""
+        """Returns every rank's bytes in the order of ranks. All ranks call it equally often, and it
+        returns once all have called. An exception in it becomes the cause of a Fault."""
         ...
 
 
 def local_exchanges(ranks: int, *, limit: float = 60.0) -> Sequence[Exchange]:
-    """Of ranks that are threads of this process, in their order; each is used by one thread. A rank
-    that waits longer than `limit` seconds for the others ends the exchange for all."""
+    """Exchanges for ranks that are threads of this process, in rank order; one thread uses each. If
+    a rank waits longer than `limit` seconds for the others, the exchange fails on all ranks."""
     return _harpe.local_exchanges(integer("ranks", ranks, below=2**31),
                                   milliseconds("limit", limit))
 
 
 def meet(*, address: str, rank: int, ranks: int, secret: str = "", limit: float = 30.0) -> Exchange:
-    """Of processes that meet at a socket; returns once all have come.
+    """Connects processes through a socket; returns once all ranks have connected.
 
     `address`: "HOST:PORT", where rank 0 listens and all others connect. `secret`: the same for all
-    ranks; "" trusts whoever reaches the address. `limit`: seconds, of coming together and of each
-    exchange. Raises Fault: N010 a rank did not come. Refused: I311 an argument; N011 to N014 who
-    was refused.
+    ranks; "" trusts any process that reaches the address. `limit`: seconds for all ranks to
+    connect, and for each exchange. Raises Fault: N010 a rank did not connect. Refused: I311 an
+    argument; N011 to N014 a rank was rejected.
     """
     return _harpe.meet(address, secret, integer("rank", rank, below=2**31),
                        integer("ranks", ranks, 1, 2**31), milliseconds("limit", limit))
 
 
 class Group:
-    """One rank of several, on one host. A group owns the memory that its ranks reach of each other;
+    """One rank of several on one host. A group owns the memory that its ranks access on each other;
     the executables of many plans share it.
 
-    *Collective* calls, of which joining is one, are made by all ranks in the same order. Threads
-    that call one group wait for each other. A group ends with its last executable, without waiting
-    for other ranks.
+    All ranks make the *collective* calls, which include joining, in the same order. Threads that
+    call one group wait for each other. A group ends with its last executable, without waiting for
+    other ranks.
 
-    `exchange`: how the ranks meet; its rank is this rank. `gpu`: the GPU that this rank runs on;
-    None is this host's processor. `heap_bytes`: of memory, taken at once; more is taken as plans
-    need it. `tensor_bytes`: of memory for `empty` and `allocate`. `result_bytes`: on GPUs,
-    of memory for results of `harpe.ops` that other ranks write. `wait_limit`: seconds that an
-    execution waits for another rank. `cpu_kernels`: as for `harpe.run`, on this host's processor.
+    `exchange`: how the ranks connect; its rank is this rank. `gpu`: this rank's GPU; None is the
+    host's CPU. `heap_bytes`: memory reserved at once; plans that need more extend it.
+    `tensor_bytes`: memory for `empty` and `allocate`. `result_bytes`: on GPUs, memory for results
+    of `harpe.ops` that other ranks write. `wait_limit`: seconds that an execution waits for another
+    rank. `cpu_kernels`: as for `harpe.run`, for CPU ranks.
 
-    Of GPUs: `kernel_cache` is the folder that keeps compiled kernels; True is the user's cache,
-    which the command line shares, and None compiles anew in each process. `library_folders` are
+    For GPUs: `kernel_cache` is the folder of compiled kernels; True is the user's cache, shared
+    with the command line, and with None each process compiles its own. `library_folders` are
     searched for NVIDIA's libraries, then `nvidia/*/lib` and `torch/lib` beside Python's packages,
-    and CUDA's toolkit. `progress`: True shows a line while `compile` compiles a kernel; a function
-    is called before each, with ("compiling NAME", how many before it, 0).
+    then the CUDA toolkit. `progress`: True shows a line while `compile` compiles a kernel; a
+    function is called before each kernel with ("compiling NAME", number of kernels before it, 0).
 
-    Raises Fault: N010 other ranks do not come. Refused: I311 an argument; N002, N017 another rank
-    cannot, or is on another host; G0xx no such GPU.
+    Raises Fault: N010 other ranks do not join. Refused: I311 an argument; N002, N017 another rank
+    cannot join, or is on another host; G0xx no such GPU.
     """
 
     def __init__(self, *, exchange: Exchange, gpu: int | None = None, heap_bytes: int = 0,
@@ -97,11 +98,11 @@ class Group:
         return self._handle.status
 
     def empty(self, shape: Sequence[int], dtype: Any) -> np.ndarray:
-        """An array in the group's memory for tensors (`tensor_bytes`), which executables use in
-        place whatever other ranks do with it. The memory is free again once the array is.
+        """An array in the group's memory for tensors (`tensor_bytes`). Executables always use it in
+        place, also if other ranks access it. The memory is free again when the array ends.
 
-        `dtype`: what NumPy takes, or a name such as "bf16". Raises Refused: I311 no free piece is
-        as long. TypeError: a group of GPUs, whose memory `allocate` gives to other packages.
+        `dtype`: a NumPy dtype, or a name such as "bf16". Raises Refused: I311 no free range is that
+        long. TypeError: for a group of GPUs, whose memory other packages use through `allocate`.
         """
         if self.gpu is not None:
             raise TypeError("arrays of NumPy are in the host's memory; use `allocate` on GPUs")
@@ -111,22 +112,22 @@ class Group:
         return memory.view(exact).reshape(shape)
 
     def allocate(self, bytes: int) -> Any:
-        """Memory that other ranks reach, as bytes that DLPack exports.
+        """Memory that other ranks can access, as bytes that DLPack exports.
 
-        On GPUs executables use it in place where all ranks' arrays lie at the same place of it, as
-        they do if ranks allocate and free in the same order; where only some do, a launch is
-        refused (I311). Raises Refused: I311 no free piece is as long.
+        On GPUs, executables use such an array in place if the arrays of all ranks have the same
+        offset. That holds if ranks allocate and free in the same order. If only some ranks' arrays
+        do, a launch is refused (I311). Raises Refused: I311 no free range is that long.
         """
         return self._handle.allocate(bytes)
 
     def check(self) -> None:
-        """Raises what ended the group's executions, as far as is known now: Fault, or Refused where
-        ranks launched different plans. Later launches raise the same, until `reset`."""
+        """Raises the failure that ended the group's executions, if it is already known: Fault, or
+        Refused if ranks launched different plans. Later launches raise the same until `reset`."""
         self._handle.check()
 
     def reset(self) -> None:
-        """Collective, after a failure: gives up what is under way and begins anew; executables go
-        on. Raises Fault: N010 a rank does not come."""
+        """Collective, after a failure: abandons the failed executions and clears faults and
+        signals. Executables remain usable. Raises Fault: N010 a rank does not take part."""
         self._handle.reset()
 
     def __repr__(self) -> str:
@@ -136,7 +137,7 @@ class Group:
 
 
 class Compiling:
-    """Tells a function, or shows in a line, which kernel is compiled."""
+    """Reports which kernel is being compiled, to a function or in a line."""
 
     def __init__(self, progress: Progress) -> None:
         self._bar = Bar() if progress is True else None
@@ -158,20 +159,20 @@ def _kernel_folder(cache: Cache) -> str | None:
 
 
 class Executable:
-    """One rank's part of a plan, on a group's memory; `harpe.compile` makes it.
+    """One rank's part of a plan, in a group's memory; `harpe.compile` makes it.
 
-    Called with one array per input, by name, it executes the plan once, together with all other
-    ranks: they launch a group's executables in the same order.
+    A call with one array per input, by name, executes the plan once, together with all other ranks.
+    All ranks launch a group's executables in the same order.
 
-        exe(q=q, k=k, v=v, out={"o": o})    # into arrays of the caller's
+        exe(q=q, k=k, v=v, out={"o": o})    # into the caller's arrays
         o = exe(q=q, k=k, v=v)["o"]         # into new NumPy arrays
 
-    Arrays have exactly the type and the shape of `tensors`, any strides, and are used where they
-    are: what has the buffer protocol (NumPy), DLPack (torch) or, on GPUs, the CUDA array interface;
-    bf16 is that of ml_dtypes or torch. A tuple (address, type such as "bf16", shape, strides in
-    elements) costs least, and is believed. Copied, and counted in `copied_bytes`, are those whose
-    place is "heap", but for those of `Group.empty`, and those that are not dense. Outputs do not
-    overlap other arrays.
+    Arrays have exactly the type and shape in `tensors`, with any strides. An array is anything with
+    the buffer protocol (NumPy), DLPack (torch) or, on GPUs, the CUDA array interface; bf16 is that
+    of ml_dtypes or torch. A tuple (address, type such as "bf16", shape, strides in elements) is
+    cheapest and is not checked. Arrays are used in place, except that arrays which are not dense,
+    and arrays whose place is "heap" but which are not from `Group.empty`, are copied and counted in
+    `copied_bytes`. Outputs must not overlap other arrays.
     """
 
     def __init__(self, handle: _harpe.Executable, plan: Plan, group: Group) -> None:
@@ -188,15 +189,16 @@ class Executable:
                  **more: Any) -> Mapping[str, Any]:
         """Executes the plan once; returns `out`, or new NumPy arrays by name.
 
-        `inputs`: a mapping, for names that Python's arguments cannot have. On CPU ranks the calling
-        thread computes without the interpreter's lock, results are there on return, and `stream` is
-        not used. On GPUs the work is ordered in `stream`, a cudaStream_t as an int or an object
-        with `cuda_stream` (None: the default one), `out` is required, the call returns without
-        waiting, and arrays have to stay until the work is over.
+        `inputs`: a mapping, for names that are no Python identifiers. On CPU ranks the calling
+        thread computes without the interpreter's lock, the results are ready on return, and
+        `stream` is unused. On GPUs the work is ordered in `stream`, a cudaStream_t as an int or an
+        object with `cuda_stream` (None: the default stream), `out` is required, the call returns
+        without waiting, and arrays must live until the work is done.
 
         Raises Refused: I301, I305, I310 names; I311 an array, or ranks that launch different plans.
-        Fault: what happened to an execution; from then on, until `Group.reset`, that. An interrupt
-        ends a launch of CPU ranks that waits for another rank, and is a fault of the group.
+        Fault: the failure of an execution, which later calls raise too until `Group.reset`. An
+        interrupt ends a launch of CPU ranks that waits for another rank; this is a fault of the
+        group.
         """
         if out is None:
             out = self._make_outputs()
@@ -212,7 +214,7 @@ class Executable:
 
     @property
     def copied_bytes(self) -> int:
-        """Between arrays and the group's memory, of all launches."""
+        """Between arrays and the group's memory, over all launches."""
         return self._handle.copied_bytes
 
     def _make_outputs(self) -> dict[str, np.ndarray]:
@@ -227,10 +229,11 @@ class Executable:
 
 
 def compile(plan: Plan, /, *, group: Group) -> Executable:
-    """This rank's part of a plan. Collective: all ranks of the group, with the same plan.
+    """This rank's part of a plan. Collective: all ranks of the group call it with the same plan.
 
-    Raises Refused: I311 a plan of other ranks; N015 ranks have different plans; N017 another rank
-    cannot; X0xx, G0xx what cannot be executed; X005, G073 memory. Fault: N010 a rank does not come.
+    Raises Refused: I311 the plan is for another number of ranks; N015 ranks have different plans;
+    N017 another rank failed; X0xx, G0xx the back end cannot execute the plan; X005, G073 memory.
+    Fault: N010 a rank does not take part.
     """
     try:
         return Executable(_harpe.load(group._handle, plan._handle), plan, group)

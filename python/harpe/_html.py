@@ -1,4 +1,4 @@
-"""HTML for notebooks. Every text is escaped."""
+"""HTML for notebooks. All text is escaped."""
 
 import html
 from collections.abc import Iterable, Sequence
@@ -18,7 +18,7 @@ def _row(tag: str, cells: Sequence[object]) -> str:
 
 
 def print_cell(value: object) -> str:
-    """A number with its digits in groups, a list by its elements, None as nothing."""
+    """A number with grouped digits, a list by its elements, None as nothing."""
     if value is None:
         return ""
     if isinstance(value, bool | str):
@@ -33,6 +33,6 @@ def print_cell(value: object) -> str:
 
 
 def frame(page: str, height: int = 640) -> str:
-    """A whole page inside another one; its script cannot reach what is around it."""
+    """A page inside an iframe; its script cannot access the surrounding page."""
     return (f'<iframe sandbox="allow-scripts" srcdoc="{html.escape(page, quote=True)}" '
             f'width="100%" height="{height}" style="border:0"></iframe>')

@@ -1,4 +1,4 @@
-"""Where pip and CUDA's toolkit put NVIDIA's libraries."""
+"""Where pip and the CUDA toolkit put NVIDIA's libraries."""
 
 import glob
 import os
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 
 def library_folders() -> list[str]:
-    """Folders that exist: those of packages first, of NVIDIA's and of torch, then the toolkit's."""
+    """Existing folders: first those of NVIDIA's packages and of torch, then the toolkit's."""
     return list(dict.fromkeys(filter(os.path.isdir, _places())))
 
 

@@ -1,4 +1,4 @@
-"""Plans, and what is asked of them."""
+"""Plans and the calls about them."""
 
 import dataclasses
 import functools
@@ -22,8 +22,7 @@ _LAUNCHES = ("graph", "host")
 class Plan:
     """What every rank does, step by step, to compute one operator on one mesh.
 
-    Immutable; threads may use one at the same time. `harpe.plan`, `harpe.tune` and `harpe.load`
-    make plans.
+    Immutable; threads may share one. `harpe.plan`, `harpe.tune` and `harpe.load` make plans.
     """
 
     def __init__(self, handle: _harpe.Plan) -> None:
@@ -31,7 +30,7 @@ class Plan:
 
     @functools.cached_property
     def facts(self) -> PlanFacts:
-        """The plan in figures."""
+        """The plan in numbers."""
         return self._handle.facts
 
     @property
@@ -53,12 +52,12 @@ class Plan:
 
     @property
     def memory_bytes(self) -> int:
-        """Of one rank: inputs, outputs and all in between."""
+        """Of one rank: inputs, outputs and intermediates."""
         return self.facts.memory_bytes
 
     @functools.cached_property
     def predicted(self) -> Prediction | None:
-        """What one execution costs on the plan's machine; None where it has no machine."""
+        """What one execution costs on the plan's machine; None if it has no machine."""
         return self._handle.predicted
 
     @property
@@ -77,12 +76,12 @@ class Plan:
 
     @property
     def layout(self) -> Mapping[str, str]:
-        """By axis of inputs and outputs, which of its positions a rank holds: "contiguous" or
-        "zigzag", as for `harpe.plan`; "whole", all of them; or "other"."""
+        """Which positions a rank holds, for each axis of inputs and outputs: "contiguous" or
+        "zigzag", as in `harpe.plan`; "whole" for all positions; or "other"."""
         return self.facts.layout
 
     def positions(self, buffer: str, rank: int) -> tuple[np.ndarray, ...]:
-        """Which part of an input or output a rank holds: per dimension its indices in the whole
+        """The part of an input or output that a rank holds: per dimension its indices in the whole
         array. `q[np.ix_(*plan.positions("q", rank))]` is the rank's own array.
 
         Raises Refused: I301, I305 no such input or output; I311 no such rank.
@@ -93,29 +92,29 @@ class Plan:
 
     @functools.cached_property
     def certificate(self) -> Certificate:
-        """What was proved when the plan was made."""
+        """What the verifier proved when the plan was made."""
         return self._handle.certificate
 
     def show(self, stage: str = "plan") -> str:
-        """A text that reads back: "program" (`.op`), "schedule" (`.sched`), "plan", or "launches",
-        what an H200 per rank would launch.
+        """A text of the plan that can be read back: "program" (`.op`), "schedule" (`.sched`),
+        "plan", or "launches" for the launch plan of one H200 per rank.
 
-        Raises Refused, for launches alone: G001 a build without the CUDA back end, G0xx what GPUs
-        cannot do.
+        Raises Refused, for launches only: G001 a build without the CUDA back end, G0xx the GPUs
+        cannot execute the plan.
         """
         return _harpe.show(self._handle, stage)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the plan's text into a file, which `harpe.load` and the command line read."""
+        """Writes the plan's text to a file that `harpe.load` and the command line can read."""
         pathlib.Path(path).write_text(self.show(), encoding="utf-8")
 
     def simulate(self, machine: Text = "", *, launch: str = "graph",
                  delay: tuple[int, float] | None = None) -> "Simulation":
-        """One execution on a machine, predicted; nothing is executed.
+        """Predicts one execution on a machine; executes nothing.
 
-        `machine`: a name, a text or a file, as for `harpe.plan`; "" is the plan's own, or the
-        smallest shipped one that it fits on. `launch`: "graph" for all kernels at once, "host" for
-        one by one. `delay`: (rank, µs) that one rank starts late.
+        `machine`: a name, a text or a file, as for `harpe.plan`; "" is the plan's own machine, or
+        the smallest shipped one that the plan fits on. `launch`: "graph" launches all kernels at
+        once, "host" one by one. `delay`: (rank, µs by which it starts late).
         Raises Refused: M1xx the plan does not fit the machine; U109 a delay of no rank.
         """
         if launch not in _LAUNCHES:
@@ -125,25 +124,25 @@ class Plan:
         return Simulation(prediction, self._handle, *asked)
 
     def taxes(self, machine: Text = "") -> Taxes:
-        """How the predicted time divides. `machine` as for `simulate`."""
+        """How the predicted time divides into causes. `machine` as for `simulate`."""
         return _harpe.taxes(self._handle, text_of(machine))
 
     def shard(self, name: str, array: Any, rank: int) -> np.ndarray:
-        """The part of a whole input or output that a rank holds at home, as its executable takes
-        it: a new dense array of the buffer's type.
+        """Copies the part that a rank holds at home out of a whole input or output: a new dense
+        array of the buffer's type, as the rank's executable takes it.
 
-        `array`: whole, of the shape in `buffers`, as `harpe.Executable` takes arrays; elements are
-        rounded once where types differ. Raises Refused: I301 no such input or output; I311 the
-        array or the rank. ModuleNotFoundError: bf16 without ml_dtypes.
+        `array`: whole, with the shape in `buffers`, of a kind that `harpe.Executable` accepts;
+        elements are rounded once if types differ. Raises Refused: I301 no such input or output;
+        I311 the array or the rank. ModuleNotFoundError: bf16 without ml_dtypes.
         """
         dtype, shape, elements = _harpe.shard(self._handle, name, array, rank)
         return np.frombuffer(elements, _dtypes.exact(dtype)).reshape(shape)
 
     def unshard(self, name: str, parts: Sequence[Any]) -> np.ndarray:
-        """The whole of the parts that the ranks hold, in their order: a new array of the buffer's
-        type, as `harpe.run` returns it.
+        """Joins the parts that the ranks hold, in rank order, into the whole array: a new array of
+        the buffer's type, as `harpe.run` returns it.
 
-        Raises Refused: I301 no such input or output; I311 a part, or their number.
+        Raises Refused: I301 no such input or output; I311 a part, or the number of parts.
         """
         buffer = self.buffers.get(name)
         if buffer is None:
@@ -158,7 +157,7 @@ class Plan:
         return whole
 
     def draw(self) -> str:
-        """A drawing in characters: a column per rank, a row per step.
+        """A drawing in characters: one column per rank, one row per step.
 
         Raises Refused: U121 more ranks than columns.
         """
@@ -188,7 +187,7 @@ class Plan:
 
 
 def _with_error(prediction: Prediction) -> str:
-    """The time with the error that nine of ten measured plans of the operator keep."""
+    """The time, with the error bound that nine of ten measured plans of the operator keep."""
     time = f"{prediction.time_us:,.1f} µs"
     if prediction.error_90 is None:
         return time
@@ -196,7 +195,7 @@ def _with_error(prediction: Prediction) -> str:
 
 
 class Simulation:
-    """What one execution of a plan costs on a machine, predicted."""
+    """The predicted cost of one execution of a plan on a machine."""
 
     def __init__(self, prediction: Prediction, handle: _harpe.Plan, machine: str,
                  host_launches: bool, delay: tuple[int, float] | None) -> None:
@@ -214,17 +213,17 @@ class Simulation:
 
     @property
     def critical_path(self) -> Sequence[Share]:
-        """What the time is spent on, most first; adds up to `time_us`."""
+        """The time by cause, largest first; adds up to `time_us`."""
         return self.prediction.critical_path
 
     @property
     def exposed_communication_us(self) -> float:
-        """Of the worst rank: how long it has nothing to compute while it waits."""
+        """The worst rank's time waiting with nothing to compute."""
         return self.prediction.exposed_communication_us
 
     @property
     def peak_bytes(self) -> int:
-        """Of one rank, its inputs and outputs included."""
+        """Of one rank, with its inputs and outputs."""
         return self.prediction.peak_bytes
 
     def trace(self, path: str | os.PathLike[str]) -> None:
@@ -242,17 +241,17 @@ class Simulation:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Tuned:
-    """What a search found."""
-    best: Plan | None  # proved; None where the ranks are too many for a plan to be made
+    """The result of a search."""
+    best: Plan | None  # proved; None if the ranks are too many to make a plan
     candidates: int  # in the space
     unique: int
-    feasible: int  # that fit the memory
-    pruned: int  # by lower bounds of their times
+    feasible: int  # those that fit the memory
+    pruned: int  # excluded by lower bounds of their times
     estimated: int
     simulated: int
     search_s: float
     complete: bool  # False: the budget ended it
-    known_since: str  # the date of an equal answer in the cache; or ""
+    known_since: str  # the date of the cached answer that the search started from; or ""
     top: Sequence[Candidate] = dataclasses.field(repr=False)  # best first
     baselines: Sequence[Candidate] = dataclasses.field(repr=False)  # named schedules, best first
     refused: Sequence[Refusal] = dataclasses.field(repr=False)
@@ -267,32 +266,34 @@ class Tuned:
 def plan(op: Text, /, *, mesh: str, machine: Text = "", schedule: Text = "auto",
          homes: Homes = None, layout: str = "any", cache: Cache = True,
          patience: float | None = None, progress: Progress = None, **parameters: object) -> Plan:
-    """A proved plan of an operator; executes nothing.
+    """Makes a proved plan of an operator; executes nothing.
 
-    `op`: a name of `harpe.operators()`, a `harpe.Program`, the text of a `.op` program, or a file
-    of one.
+    `op`: a name from `harpe.operators()`, a `harpe.Program`, the text of a `.op` program, or the
+    path of one.
     `mesh`: named axes of the ranks, major first: "cp=8", "node=2,gpu=4".
-    `machine`: a name of `harpe.machines()`, the text of a `.machine` file, or such a file; ""
-    predicts no time, and a search then takes the smallest shipped machine that the mesh fits on.
-    `schedule`: a name of `harpe.schedules()`, a `harpe.Schedule`, the text of a `.sched` file, such
-    a file, or "auto", which searches.
-    `homes`: who holds what, by buffer the mesh axes that divide its axes: `{"k": "Skv@cp"}`, ""
-    for a copy on every rank; other buffers live as the schedule says.
-    `layout`: which positions a rank holds of axes that are divided: "contiguous", a range in the
-    order of the ranks; "zigzag", where masks go by positions, a range from the front and the same
-    one counted from the back; "any". The search keeps to both; a schedule named here that does not
-    is refused. `plan.layout` and `plan.positions` say what came of it.
-    `cache`: the folder where `harpe.tune` keeps its answers,
-    which "auto" takes before it searches; True is the command line's (`$XDG_CACHE_HOME/harpe`,
-    `~/.cache/harpe`), None is none.
-    `patience`: seconds, rounded up, after which a search for "auto" is given up.
-    `progress`: True shows a bar; a function is called with (stage, done, of), where `of` is 0 if it
-    is not known, and gives up by returning False.
+    `machine`: a name from `harpe.machines()`, the text of a `.machine` file, or its path. ""
+    predicts no time, and a search then uses the smallest shipped machine that the mesh fits on.
+    `schedule`: a name from `harpe.schedules()`, a `harpe.Schedule`, the text of a `.sched` file,
+    its path, or "auto": a search chooses the schedule.
+    `homes`: which rank holds which part of inputs and outputs. Each buffer maps to the mesh axes
+    that divide its axes: `{"k": "Skv@cp"}`; "" is a full copy on every rank. The schedule places
+    all other buffers.
+    `layout`: which positions of a divided axis a rank holds. "contiguous": one range, in rank
+    order. "zigzag", on axes whose positions masks read: a range from the front and the same one
+    counted from the back. "any": what suits the schedule. The search keeps to `homes` and `layout`;
+    a schedule given here that contradicts them is refused. `plan.layout` and `plan.positions`
+    report the result.
+    `cache`: the folder in which `harpe.tune` keeps its answers; "auto" looks there before it
+    searches. True is the command line's folder (`$XDG_CACHE_HOME/harpe`, `~/.cache/harpe`); None is
+    no cache.
+    `patience`: seconds, rounded up, after which a search for "auto" fails.
+    `progress`: True shows a bar. A function is called with (stage, done, of), where `of` is 0 if it
+    is unknown; if it returns False, the call is cancelled.
     `parameters`: sizes over all ranks and options, as `harpe.describe(op)` lists them.
 
-    Raises Refused: U1xx, I1xx, T0xx, P0xx, S0xx, F1xx, M1xx what is wrong with the question; I311
-    the schedule does not keep to `homes` or `layout`, S704 none does; I503 too many tasks; I505
-    given up. KeyboardInterrupt ends a search.
+    Raises Refused: U1xx, I1xx, T0xx, P0xx, S0xx, F1xx, M1xx the question is invalid; I311 the
+    schedule contradicts `homes` or `layout`, S704 every schedule does; I503 too many tasks; I505
+    `progress` or `patience` ended the call. KeyboardInterrupt ends a search.
     """
     asked = question(op, mesh, machine, schedule, parameters, homes, layout)
     with call_options(cache, patience, progress) as options:
@@ -300,12 +301,13 @@ def plan(op: Text, /, *, mesh: str, machine: Text = "", schedule: Text = "auto",
 
 
 def load(path: str | os.PathLike[str], *, progress: Progress = None) -> Plan:
-    """The plan in a file that `Plan.save` or the command line wrote; proved again, since files can
-    be edited. It has no machine, so no predicted time; `simulate` takes one.
+    """Reads a plan from a file that `Plan.save` or the command line wrote, and proves it again,
+    because files can be edited. The plan has no machine and no predicted time; `simulate` accepts a
+    machine.
 
-    Raises Refused: T0xx, P0xx, I402 of the text; V2xx to V6xx what is wrong with the plan. OSError.
+    Raises Refused: T0xx, P0xx, I402 about the text; V2xx to V6xx findings about the plan. OSError.
     """
-    # What is no text is refused as one, with its place.
+    # Bytes that are not UTF-8 are replaced, so the parser refuses them with their position.
     text = pathlib.Path(path).read_text(encoding="utf-8", errors="replace")
     with call_options(progress=progress) as options:
         return Plan(_harpe.parse_plan(text, options))
@@ -315,16 +317,17 @@ def tune(op: Text, /, *, mesh: str, machine: Text = "", homes: Homes = None, lay
          top: int = 8, budget: float | None = None, memory_bytes: int | None = None,
          exhaustive: bool = False, any_placement: bool = False, cache: Cache = True,
          progress: Progress = None, **parameters: object) -> Tuned:
-    """Searches for the schedules that are predicted to be fastest. Given up by `progress`, it
+    """Searches for the schedules that are predicted to be fastest. If `progress` cancels it, it
     returns what it has found so far.
 
     `op`, `mesh`, `machine`, `homes`, `layout`, `cache`, `progress`, `parameters` as for
-    `harpe.plan`. `top`: how many to list. `budget`: seconds, rounded up, after which the search ends with what it has.
-    `memory_bytes`: of one rank; None is the machine's. `exhaustive`: simulates every candidate.
-    `any_placement`: searches where inputs and outputs live too, but for `homes`.
+    `harpe.plan`. `top`: number of schedules to list. `budget`: seconds, rounded up, after which the
+    search ends with what it has found. `memory_bytes`: per rank; None is the machine's memory.
+    `exhaustive`: simulates every candidate. `any_placement`: also searches the homes of inputs and
+    outputs, except those in `homes`.
 
-    Raises Refused: those of `harpe.plan`; S701 nothing fits the memory; S702 the budget was over
-    before anything was found. KeyboardInterrupt ends the search.
+    Raises Refused: those of `harpe.plan`; S701 nothing fits the memory; S702 the budget ended
+    before the search found a schedule. KeyboardInterrupt ends the search.
     """
     asked = question(op, mesh, machine, "auto", parameters, homes, layout)
     with call_options(cache, None, progress) as options:
@@ -337,8 +340,8 @@ def tune(op: Text, /, *, mesh: str, machine: Text = "", homes: Homes = None, lay
 def taxes(op: Text, /, *, mesh: str, machine: Text = "", schedule: Text = "auto",
           homes: Homes = None, layout: str = "any", cache: Cache = True, progress: Progress = None,
           **parameters: object) -> Sequence[Taxes]:
-    """How the predicted time of a schedule divides; of "auto", every named schedule that applies,
-    fastest first, then those that do not fit the machine. Arguments and errors as for
+    """How the predicted time of a schedule divides into causes. For "auto": every named schedule
+    that applies, fastest first, then those that do not fit the machine. Arguments and errors as for
     `harpe.plan`."""
     asked = question(op, mesh, machine, schedule, parameters, homes, layout)
     with call_options(cache, None, progress) as options:
@@ -347,9 +350,9 @@ def taxes(op: Text, /, *, mesh: str, machine: Text = "", schedule: Text = "auto"
 
 def simulate(subject: Plan | Text, /, *, machine: Text = "", launch: str = "graph",
              delay: tuple[int, float] | None = None, **question: Any) -> "Simulation":
-    """One execution on a machine, predicted; nothing is executed.
+    """Predicts one execution on a machine; executes nothing.
 
-    `subject`: a plan; or an operator, with the arguments of `harpe.plan`. `launch`, `delay` and
+    `subject`: a plan, or an operator with the arguments of `harpe.plan`. `launch`, `delay` and
     errors as for `Plan.simulate`.
     """
     _check_no_question(subject, question)
@@ -358,10 +361,10 @@ def simulate(subject: Plan | Text, /, *, machine: Text = "", launch: str = "grap
 
 
 def verify(subject: Plan | Text, /, **question: Any) -> Certificate:
-    """What is proved of a plan for all inputs and all interleavings of ranks: every output is the
-    program's, and no execution races or blocks. Plans are proved when they are made.
+    """The proof of a plan, for all inputs and all interleavings of ranks: every output equals the
+    program's, and no execution races or blocks. Every plan is proved when it is made.
 
-    `subject`: a plan; or an operator, with the arguments of `harpe.plan`. Raises Refused: V2xx to
+    `subject`: a plan, or an operator with the arguments of `harpe.plan`. Raises Refused: V2xx to
     V6xx the first finding; those of `harpe.plan`.
     """
     _check_no_question(subject, question)
@@ -369,9 +372,9 @@ def verify(subject: Plan | Text, /, **question: Any) -> Certificate:
 
 
 def show(subject: Plan | Text, /, stage: str = "plan", **question: Any) -> str:
-    """A text that reads back: "program", "schedule", "plan" or "launches" (`Plan.show`).
+    """A text that can be read back: "program", "schedule", "plan" or "launches" (`Plan.show`).
 
-    `subject`: a plan; or an operator, with the arguments of `harpe.plan`.
+    `subject`: a plan, or an operator with the arguments of `harpe.plan`.
     """
     _check_no_question(subject, question)
     return (subject if isinstance(subject, Plan) else plan(subject, **question)).show(stage)

@@ -1,4 +1,4 @@
-"""Operators of one's own: `.op` programs as values, and a builder of them."""
+"""Operators as values: `.op` programs, and a builder for new ones."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -8,14 +8,14 @@ from harpe._question import Source, Text, text_of
 
 
 class Program(Source):
-    """An operator: what is computed, without ranks or times. Immutable; equal to programs of the
-    same text. Calls take it where they take the name of an operator.
+    """An operator: what is computed, without ranks or times. Immutable; equal to programs with the
+    same text. Calls accept it in place of an operator's name.
 
     `Program("attention")` is a shipped operator; the argument may also be the text of a `.op`
-    program or a file of one. `harpe.ProgramBuilder` writes new ones.
-    `str(program)` is the text, which reads back; `harpe.describe` lists parameters and buffers.
+    program or its path. `harpe.ProgramBuilder` makes new ones. `str(program)` is the text, which
+    reads back; `harpe.describe` lists parameters and buffers.
 
-    Raises Refused: U108 no such operator; T0xx and P0xx what is wrong with a text.
+    Raises Refused: U108 no such operator; T0xx and P0xx errors in a text.
     """
 
     def __init__(self, op: Text, /) -> None:
@@ -55,7 +55,7 @@ class Size(Source):
 
 
 class Parameter(Size):
-    """A parameter of a program: in sizes, as a buffer's dtype, as a condition."""
+    """A parameter of a program: usable in sizes, as a buffer's dtype, as a condition."""
 
     def __init__(self, name: str, kind: str) -> None:
         super().__init__(_check_name(name))
@@ -63,15 +63,15 @@ class Parameter(Size):
 
 
 class Axis(Size):
-    """An axis of a program: of buffers and nests, and a factor of costs."""
+    """An axis of a program, for buffers and nests, and as a factor of costs."""
 
 
 class Route(Source):
-    """Which slot of an expert each choice of a token takes, as data say."""
+    """The assignment of tokens' choices to slots of experts, which depends on data."""
 
 
 class Array(Source):
-    """A buffer of a program, as a statement names it."""
+    """A buffer of a program, as statements access it."""
 
     def __init__(self, name: str, *renames: str) -> None:
         super().__init__(name + (f"[{', '.join(renames)}]" if renames else ""))
@@ -84,9 +84,9 @@ class Array(Source):
 
 
 class Mask(Source):
-    """Which keys a query sees: `Mask("window", Sq, Skv, 4096)`. docs/ir.md lists masks.
+    """The keys that a query sees: `Mask("window", Sq, Skv, 4096)`. docs/ir.md lists masks.
 
-    `when`: the parameter that turns it on.
+    `when`: the parameter that turns the mask on.
     """
 
     def __init__(self, function: str, *arguments: Size | Array | int,
@@ -97,8 +97,9 @@ class Mask(Source):
 class Nest:
     """The statements of one nest: leaves at every point of its axes.
 
-    Each method adds a statement. `targets`: one array or several. `leaf`: the name of what computes
-    them from the operands (docs/ir.md). `where`: masks. `attributes`: numbers for the leaf.
+    Each method adds a statement. `targets`: one array or several. `leaf`: the name of the function
+    that computes them from the operands (docs/ir.md). `where`: masks. `attributes`: numbers for the
+    leaf.
     """
 
     def __init__(self, name: str, over: Iterable[Axis], whole: Iterable[Axis],
@@ -114,7 +115,7 @@ class Nest:
 
     def store(self, targets: Array | Sequence[Array], leaf: str, *operands: Array,
               where: Sequence[Mask] = (), **attributes: "Size | float | str") -> None:
-        """Each point of the nest has an element of its own."""
+        """Stores: each point of the nest has its own element."""
         self._add("=", targets, leaf, operands, where, attributes)
 
     def sum(self, targets: Array | Sequence[Array], leaf: str, *operands: Array,
@@ -149,7 +150,7 @@ class Nest:
 
 
 class ProgramBuilder:
-    """Writes a program; `build` checks it and makes the value.
+    """Builds a program; `build` checks it and returns the value.
 
         p = harpe.ProgramBuilder("project")
         tokens, dtype = p.parameter("tokens", 4096), p.parameter("dtype", "bf16")
@@ -171,8 +172,8 @@ class ProgramBuilder:
         self._nests: list[Nest] = []
 
     def parameter(self, name: str, default: "int | bool | float | str | Parameter") -> Parameter:
-        """What a caller may set. The default says its kind: an integer, True or False, a float, a
-        dtype ("bf16"), or an earlier parameter, whose value it then follows."""
+        """A value that a caller may set. The default determines its kind: an integer, True or
+        False, a float, a dtype ("bf16"), or an earlier parameter, whose value it then takes."""
         if isinstance(default, Parameter):
             made = Parameter(name, default.kind)
         else:
@@ -184,8 +185,8 @@ class ProgramBuilder:
 
     def axis(self, name: str, size: Size | int, *, align: int = 1, dynamic: bool = False,
              of: Axis | None = None) -> Axis:
-        """`align`: the smallest useful block. `dynamic`: as long as the caller says at run time, at
-        most `size`. `of`: with a length of its own for each position of that axis."""
+        """`align`: the smallest useful block. `dynamic`: the caller sets the length at run time, at
+        most `size`. `of`: each position of that axis has its own length, at most `size`."""
         made = Axis(_check_name(name))
         self._declarations.append(f"axis {name} = " + ("dyn " if dynamic or of else "") + f"{size}"
                                   + (f" of {of}" if of else "")
@@ -202,7 +203,7 @@ class ProgramBuilder:
         return self._buffer(name, dtype, dims, "out")
 
     def temporary(self, name: str, dtype: str | Parameter, dims: "Iterable[Dim]") -> Array:
-        """What one nest hands to another."""
+        """A buffer that one nest writes and another reads."""
         return self._buffer(name, dtype, dims, "temp")
 
     def _buffer(self, name: str, dtype: str | Parameter, dims: "Iterable[Dim]", role: str) -> Array:
@@ -223,27 +224,28 @@ class ProgramBuilder:
 
     def leaf(self, name: str, *, flops: Size | int | None = None, bytes: Size | int | None = None,
              kernel: str | None = None) -> None:
-        """What a leaf costs over its whole nest, and the kernel that computes it."""
+        """The cost of a leaf over its whole nest, and the kernel that computes it."""
         costs = {"flops": flops, "bytes": bytes, "kernel": kernel and _print_scalar(kernel)}
         self._declarations.append(f"leaf {_check_name(name)}" + "".join(
             f" {word} {cost}" for word, cost in costs.items() if cost is not None))
 
     def nest(self, name: str, over: Iterable[Axis], *, whole: Iterable[Axis] = (),
              seq: Iterable[Axis] = ()) -> Nest:
-        """A nest over the product of axes. `whole`: axes that the leaf gets whole. `seq`: axes of
+        """A nest over the product of axes. `whole`: axes that are inside the leaf. `seq`: axes of
         `over` that run in order on one rank."""
         self._nests.append(Nest(name, over, whole, seq))
         return self._nests[-1]
 
     def given(self, name: str, over: Iterable[Axis], *, whole: Iterable[Axis] = (),
               seq: Iterable[Axis] = ()) -> Nest:
-        """How inputs follow from other inputs where the caller gives none; no rank computes it."""
+        """How some inputs follow from others if the caller does not give them; no rank computes
+        it."""
         self._given.append(Nest(name, over, whole, seq))
         return self._given[-1]
 
     def build(self) -> Program:
-        """The program, checked. Raises Refused: T0xx and P0xx what is wrong, with its place in the
-        text `str(builder)`."""
+        """Checks and returns the program. Raises Refused: T0xx and P0xx errors, with their place in
+        the text `str(builder)`."""
         return Program(str(self))
 
     def __str__(self) -> str:
@@ -254,7 +256,7 @@ class ProgramBuilder:
 
 
 Dim = Axis | tuple[Axis, ...] | int
-_KINDS = {bool: "bool", float: "float", str: "dtype"}  # of parameters; else an integer
+_KINDS = {bool: "bool", float: "float", str: "dtype"}  # kinds of parameters; otherwise an integer
 
 
 def _join(left: Size | int, operator: str, right: Size | int) -> Size:

@@ -1,11 +1,11 @@
-"""A line about long work, for `progress=True`."""
+"""The progress display for `progress=True`."""
 
 import sys
 from typing import Any
 
 
 class Bar:
-    """A tqdm bar per stage where tqdm is installed, else one line of stderr if it is a terminal."""
+    """One tqdm bar per stage if tqdm is installed; else a line on stderr if that is a terminal."""
 
     def __init__(self) -> None:
         try:

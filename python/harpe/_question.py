@@ -1,4 +1,4 @@
-"""What callers ask for, as the extension takes it."""
+"""Converts callers' arguments to what the extension takes."""
 
 import contextlib
 import math
@@ -14,14 +14,14 @@ from harpe._progress import Bar
 
 
 class Source:
-    """A value that stands for a text, and equals others of its class with the same text."""
+    """A value that stands for a text; values of one class with equal texts are equal."""
 
     def __init__(self, text: str) -> None:
         self._text = text
 
     @property
     def text(self) -> str:
-        """Canonical: it reads back as an equal value."""
+        """The canonical text, which reads back as an equal value."""
         return self._text
 
     def __str__(self) -> str:
@@ -69,7 +69,7 @@ def question(op: Text, mesh: str, machine: Text, schedule: Text, parameters: Map
 
 
 def text_of(given: Text) -> str:
-    """A name, a file or a text, as the extension takes it."""
+    """A name, a path or a text, in the form that the extension takes."""
     return given.text if isinstance(given, Source) else os.fspath(given)
 
 
@@ -81,14 +81,14 @@ def _value(name: str, value: object) -> int | bool | str:
     except TypeError:
         raise TypeError(f"parameter `{name}` must be an int, a bool or a str, not "
                         f"{type(value).__name__}") from None
-    # The library refuses what is out of range, and says which range.
+    # The library refuses numbers that are out of range and names the range.
     return number if -2**63 <= number < 2**63 else str(number)
 
 
 @contextlib.contextmanager
 def call_options(cache: Cache = None, patience: float | None = None,
                  progress: Progress = None) -> Iterator[_harpe.CallOptions]:
-    """Of one call: the cache's folder, the time it may take in seconds, the progress function."""
+    """Options of one call: the cache's folder, its time limit in seconds, the progress function."""
     bar = Bar() if progress is True else None
     function = bar if bar is not None else progress or None
     try:

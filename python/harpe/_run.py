@@ -14,35 +14,36 @@ from harpe._values import Comparison
 
 
 class Results(dict[str, np.ndarray]):
-    """Outputs by name, and how the run went."""
+    """Outputs by name, and statistics of the run."""
 
     times_us: Sequence[float]  # wall time of each execution
     bytes_moved: int  # between ranks, by one execution
-    copied_bytes: int  # of inputs and outputs, into and out of the library's own tensors
+    copied_bytes: int  # inputs and outputs, into and out of the library's tensors
     checks: Sequence[Comparison]  # with `check=True`
-    products: Mapping[str, str]  # by type of inputs: what multiplied their matrices
+    products: Mapping[str, str]  # by input type: the library that computed GEMMs
 
 
 def run(plan: Plan, inputs: Mapping[str, npt.ArrayLike], check: bool = False, *,
         iterations: int = 1, wait_limit: float = 10.0, cpu_kernels: CpuKernels = "libraries",
         progress: Progress = None) -> Results:
-    """Executes a plan on CPU ranks, threads of this process, and returns its outputs.
+    """Executes a plan on CPU ranks, which are threads of this process, and returns its outputs.
 
-    `inputs`: whole arrays by name, of the shapes in `plan.buffers`, with any strides. Their element
-    type may differ from the buffer's within f16, bf16, f32, f64 and within i32, i64: elements are
-    rounded once. Whole outputs are new arrays of the buffers' types. NumPy has no bf16: where
-    `ml_dtypes` is installed, its `bfloat16` goes in and comes out; else float32 holding the values.
-    `check`: compares outputs with the program's reference, which is slow. `iterations`: executions,
-    back to back. `wait_limit`: seconds after which a rank stops waiting for another.
-    `cpu_kernels`: what multiplies matrices, libraries (oneDNN, OpenBLAS) where there is one that is
-    fit, or Harpe's "own" loops; equal plans, inputs and kernels give equal bits. `progress`: as for
-    `plan`, of the steps of all ranks, then of the check.
+    `inputs`: whole arrays by name, with the shapes in `plan.buffers` and any strides. Their element
+    type may differ from the buffer's within f16, bf16, f32, f64 and within i32, i64; each element
+    is rounded once. Outputs are new whole arrays of the buffers' types. If `ml_dtypes` is
+    installed, its `bfloat16` represents bf16 in inputs and outputs; otherwise bf16 values are in
+    float32 arrays.
+    `check`: compares outputs with the program's reference, which is slow. `iterations`: number of
+    consecutive executions. `wait_limit`: seconds after which a rank stops waiting for another rank.
+    `cpu_kernels`: "libraries" (oneDNN, OpenBLAS) compute GEMMs if one suits the machine, or Harpe's
+    "own" loops do. Equal plans, inputs and kernels give equal bits. `progress`: as for `plan`,
+    first for the steps of all ranks, then for the check.
 
-    Calls on several threads run at the same time. An interrupt is noticed within a tenth of a
-    second, but where a rank computes one step for longer, behind that.
-    Raises Refused: I301 no such input; I310 an input is missing; I311 an array cannot be taken; I304
-    an index is out of range; P22x what masks read; I401 a check failed; I505 given up by
-    `progress`. Fault: who waited for whom.
+    Calls on several threads run in parallel. An interrupt is noticed within a tenth of a second; if
+    a rank computes one step for longer, after that step.
+    Raises Refused: I301 no such input; I310 an input is missing; I311 an array cannot be used; I304
+    an index is out of range; P22x values that masks read; I401 a check failed; I505 `progress`
+    cancelled the run. Fault: which rank waited for which.
     """
     given = {name: _native(name, np.asarray(value)) for name, value in inputs.items()}
     results = Results({name: np.empty(tuple(buffer.shape), _dtypes.widened(buffer.dtype))
@@ -59,9 +60,9 @@ def run(plan: Plan, inputs: Mapping[str, npt.ArrayLike], check: bool = False, *,
 
 
 def draw_inputs(plan: Plan, seed: int = 0) -> dict[str, np.ndarray]:
-    """Reproducible inputs of a plan: those that the command line draws of that seed, with types as
-    `run` gives outputs. Inputs that follow from others, such as o of q, k and v, take as long as a
-    check; an interrupt ends it."""
+    """Reproducible inputs of a plan: those that the command line draws with that seed, in the types
+    of `run`'s outputs. Computing inputs that depend on other inputs, such as o on q, k and v, takes
+    as long as a check; an interrupt ends it."""
     with call_options() as options:
         drawn = _harpe.draw_inputs(plan._handle, integer("seed", seed, below=2**64), options)
     return {name: _decode(dtype, data).reshape(shape)
@@ -75,7 +76,7 @@ def _decode(name: str, data: bytearray) -> np.ndarray:
 
 
 def _native(name: str, array: np.ndarray) -> np.ndarray:
-    """The array with this machine's byte order and strides of whole elements; mostly itself."""
+    """The array in this machine's byte order with strides of whole elements; usually unchanged."""
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
     if _dtypes.name_of(array.dtype) is None:
@@ -87,7 +88,7 @@ def _native(name: str, array: np.ndarray) -> np.ndarray:
 
 
 def _describe(array: np.ndarray) -> tuple[int, str, tuple[int, ...], tuple[int, ...]]:
-    """As the extension takes an array: address, type, shape, strides in elements."""
+    """What the extension takes for an array: address, type, shape, strides in elements."""
     strides = tuple(stride // array.itemsize for stride in array.strides)
     dtype = _dtypes.name_of(array.dtype)
     assert dtype is not None

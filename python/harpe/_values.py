@@ -1,6 +1,6 @@
-"""The values that calls return: immutable records, which the extension makes by their fields.
+"""The values that calls return: immutable records, which the extension makes by field name.
 
-Times are in microseconds where a name ends in `_us`, in seconds in `_s`; memory is in bytes.
+Names that end in `_us` are times in microseconds, in `_s` in seconds; memory is in bytes.
 """
 
 import dataclasses
@@ -16,7 +16,7 @@ _record = dataclasses.dataclass(frozen=True, kw_only=True)
 
 
 class _Shown:
-    """Records in notebooks: a row per field."""
+    """Shows a record in notebooks as one row per field."""
 
     def _repr_html_(self) -> str:
         return _html.table([(field.name, getattr(self, field.name))
@@ -26,7 +26,7 @@ class _Shown:
 
 @_record
 class Explanation(_Shown):
-    """What is registered about the code of an error."""
+    """What the registry of diagnostics holds about a code."""
     code: str
     verdict: str  # "illegal", "unproven", "unsupported"
     message: str  # with {placeholders}
@@ -38,7 +38,7 @@ class Explanation(_Shown):
 class ParameterInfo(_Shown):
     name: str
     kind: str  # "integer", "bool", …
-    value: str  # the default; the name of another parameter where it follows that one
+    value: str  # the default; or the name of the parameter whose value it takes
 
 
 @_record
@@ -47,7 +47,7 @@ class BufferInfo(_Shown):
     role: str  # "in", "out"
     dtype: str  # "f32", or the parameter that names it
     shape: Sequence[str]  # per dimension, in terms of the parameters
-    condition: str  # of an input: the parameter that turns it on; or ""
+    condition: str  # for an optional input: the parameter that turns it on; or ""
 
 
 @_record
@@ -56,7 +56,7 @@ class OperatorInfo:
     summary: str
     parameters: Sequence[ParameterInfo]
     buffers: Sequence[BufferInfo]
-    text: str = dataclasses.field(repr=False)  # of its `.op` file, in the canonical form
+    text: str = dataclasses.field(repr=False)  # its `.op` file, in the canonical form
 
     def _repr_html_(self) -> str:
         parameters = [(p.name, p.kind, p.value) for p in self.parameters]
@@ -71,22 +71,22 @@ class MachineInfo(_Shown):
     name: str
     summary: str
     processors: int
-    levels: str  # what joins them, innermost first: "8 nvlink x 16 rail"
-    text: str = dataclasses.field(repr=False)  # of its `.machine` file
+    levels: str  # how they are connected, innermost first: "8 nvlink x 16 rail"
+    text: str = dataclasses.field(repr=False)  # its `.machine` file
 
 
 @_record
 class ScheduleInfo(_Shown):
     name: str
     summary: str
-    refusal: "Error | None"  # why it does not apply
+    refusal: "Error | None"  # why it does not apply; None if it applies
 
 
 @_record
 class Script:
-    """What the library knows of a `harpe.Schedule`."""
+    """The contents of a `harpe.Schedule`."""
     name: str
-    mesh: str  # as the text calls it
+    mesh: str  # as the text names it
     steps: Sequence[str]
     text: str
     form: str
@@ -98,7 +98,7 @@ class HostFacts(_Shown):
     cores: int
     vectors: Sequence[str]
     free_bytes: int | None
-    products: Sequence[tuple[str, str]]  # what multiplies matrices, by type
+    products: Sequence[tuple[str, str]]  # the library that computes GEMMs, by type
 
 
 @_record
@@ -110,16 +110,16 @@ class GpuFacts(_Shown):
     memory_bytes: int
     free_bytes: int | None
     peers: Sequence[bool]
-    problem: str  # why kernels do not run on it; or ""
+    problem: str  # why kernels cannot run on it; or ""
 
 
 @_record
 class LibraryFacts(_Shown):
     name: str
-    path: str  # "" where it was not found
+    path: str  # "" if not found
     version: str
     problem: str  # why it cannot be used; or ""
-    cost: str  # what does not work without it
+    cost: str  # what does not work without the library
 
 
 @_record
@@ -132,7 +132,7 @@ class TransportFacts(_Shown):
 
 @_record
 class Doctor:
-    """What this machine can do."""
+    """What this machine offers."""
     host: HostFacts
     gpus: Sequence[GpuFacts]
     libraries: Sequence[LibraryFacts]  # NVIDIA's driver first
@@ -152,16 +152,16 @@ class Share(_Shown):
 
 @_record
 class Prediction(_Shown):
-    """What a simulation of one execution says; nothing was measured."""
+    """The result of simulating one execution; nothing was measured."""
     machine: str
     time_us: float
-    # How far predicted times of the operator's plans are from measured ones, |predicted / measured
-    # - 1|: the median, and what nine of ten do not exceed. None where no plan was measured.
+    # How far predictions of this operator's plans are from measurements, |predicted / measured -
+    # 1|: the median, and the bound that nine of ten do not exceed. None if no plan was measured.
     median_error: float | None
     error_90: float | None
-    critical_path: Sequence[Share] = dataclasses.field(repr=False)  # most first; adds up
-    exposed_communication_us: float  # of the worst rank: nothing to compute while it waits
-    peak_bytes: int  # of one rank, its inputs and outputs included
+    critical_path: Sequence[Share] = dataclasses.field(repr=False)  # largest first; sums to time_us
+    exposed_communication_us: float  # the worst rank's time waiting with nothing to compute
+    peak_bytes: int  # of one rank, with its inputs and outputs
 
 
 @_record
@@ -176,7 +176,7 @@ class Why(_Shown):
     search_s: float
     runner_up: str  # the second best schedule; or ""
     runner_up_us: float
-    refits: Sequence[str]  # transfers that the machine makes otherwise than the schedule
+    refits: Sequence[str]  # transports replaced because the machine lacks them
 
     def __str__(self) -> str:
         return self.text
@@ -184,66 +184,66 @@ class Why(_Shown):
 
 @_record
 class PlanFacts(_Shown):
-    """A plan in figures."""
+    """A plan in numbers."""
     op: str
     mesh: str
     schedule: str
-    steps: Sequence[str]  # where a search found it: what it does, a line each
+    steps: Sequence[str]  # if a search found it: what it does, one line per step
     ranks: int
     tasks: int
     bytes_moved: int  # by one execution, over all ranks
-    memory_bytes: int  # of one rank's arena: inputs, outputs and all in between
+    memory_bytes: int  # one rank's arena: inputs, outputs and intermediates
     flops: float  # of one execution, over all ranks
-    balance: float  # the busiest rank's share of them, relative to the mean
+    balance: float  # the busiest rank's flops, relative to the mean
     layout: Mapping[str, str]  # as Plan.layout
 
 
 @_record
 class Buffer(_Shown):
-    """An input or output of a plan, as a whole tensor, and where its elements live."""
+    """An input or output of a plan as a whole tensor, and which rank holds which elements."""
     name: str
     role: str  # "in", "out"
     dtype: str  # "bf16"
     shape: Sequence[int]
     homes: Sequence[Sequence[tuple[slice, ...]]] = dataclasses.field(repr=False)  # by rank
-    partial: bool  # ranks with the same elements hold partial results, whose sum is meant
+    partial: bool  # ranks with the same elements hold partial results, to be added
 
 
 @_record
 class Certificate(_Shown):
-    """What was proved of a plan for all inputs and all interleavings of ranks: every output is the
-    program's, no execution races or blocks."""
+    """What the verifier proved about a plan, for all inputs and all interleavings of ranks: every
+    output equals the program's, and no execution races or blocks."""
     covers: str
     tasks: int
-    order_edges: int  # signals and barriers that order them
+    order_edges: int  # signals and barriers that order tasks
     blocks_checked: int  # of outputs
-    peak_bytes: int  # the largest arena of a rank; 0: not known
+    peak_bytes: int  # the largest arena of a rank; 0: unknown
 
 
 @_record
 class Taxes(_Shown):
-    """How a predicted time divides (docs/taxes.md): the five parts add up to `time_us`."""
+    """How a predicted time divides (docs/taxes.md): five parts that add up to `time_us`."""
     schedule: str
     time_us: float
     roofline_us: float  # the busiest resource at full rate
-    launch_us: float  # kernels, copies and signals that start late
+    launch_us: float  # late starts of kernels, copies and signals
     synchronization_us: float  # barriers and waits for whole transfers
     locality_us: float  # intermediates that pass through memory
     residual_us: float  # tails, imbalance, contention
-    skew_sensitivity: float  # how much of one rank's delay the whole execution takes over
-    bound: str  # the resource of the roofline
-    refusal: "Error | None"  # why there are no figures of this schedule
+    skew_sensitivity: float  # the part of one rank's delay that delays the end
+    bound: str  # the resource that sets the roofline
+    refusal: "Error | None"  # why this schedule has no figures
 
 
 @_record
 class Candidate(_Shown):
     label: str
     named: bool  # one of `harpe.schedules`
-    schedule: str = dataclasses.field(repr=False)  # its text, as `harpe.plan` takes it
+    schedule: str = dataclasses.field(repr=False)  # its text, as `harpe.plan` accepts it
     time_us: float  # predicted
-    simulated: bool  # else estimated
+    simulated: bool  # otherwise estimated
     memory_bytes: int
-    excluded: str  # why it is listed and not chosen; or ""
+    excluded: str  # why it is listed but was not chosen; or ""
 
 
 @_record
@@ -254,32 +254,32 @@ class Refusal(_Shown):
 
 @_record
 class Comparison(_Shown):
-    """An output against the program's reference."""
+    """The comparison of an output with the program's reference."""
     buffer: str
     error: float  # the largest difference, relative to the scale of its row
-    bound: float  # what rounding may explain
+    bound: float  # the largest difference that rounding may explain
     rows: int
     rows_checked: int
 
 
 @_record
 class GroupStatus(_Shown):
-    """What a rank's group holds."""
-    # Of memory that other ranks reach: what plans use in turn, tensors, and signals.
+    """The memory of a rank's group."""
+    # Memory that other ranks can access: the plans' shared arena, tensors, and signals.
     heap_bytes: int
-    tensor_bytes: int  # of them, in arrays of `Group.empty`
+    tensor_bytes: int  # the part of it in arrays from `Group.empty`
     executables: int
 
 
 @_record
 class LocalTensor(_Shown):
-    """What one rank gives or takes of an input or output: the elements that it holds at home
-    (`Plan.layout`) as one array, the blocks one behind the other in the order of their indices
-    along each dimension."""
+    """One rank's part of an input or output: the elements that the rank holds at home
+    (`Plan.layout`), as one array. Along each dimension the blocks follow each other in the order of
+    their indices."""
     name: str
     role: str  # "in", "out"
     dtype: str  # "bf16"
-    shape: Sequence[int]  # all 0 where the rank holds nothing of it
-    # "anywhere": dense arrays are used where they are. "heap": other ranks read or write it, so it
-    # is copied to or from the group's memory, unless it lies there (`Group.empty`).
+    shape: Sequence[int]  # all 0 if the rank holds no element
+    # "anywhere": a dense array is used in place. "heap": other ranks read or write it, so a launch
+    # copies it to or from the group's memory unless it lies there already (`Group.empty`).
     place: str

@@ -1,4 +1,4 @@
-"""Context parallelism: sequences that ranks divide as `harpe.ops.attention` takes them.
+"""Context parallelism: sequences divided over ranks in the form that `harpe.ops.attention` takes.
 
     x = harpe.cp.shard(x, dim=1, group=cp, layout="zigzag")
     at = harpe.cp.positions(x.shape[1], group=cp, layout="zigzag")     # for rotary embeddings
@@ -16,10 +16,9 @@ __all__ = ["positions", "shard", "unshard"]
 
 def shard(x: torch.Tensor, dim: int, *, group: ProcessGroups,
           layout: str = "contiguous") -> torch.Tensor:
-    """This rank's part of a whole tensor: a new one. No communication; gradients stay local.
+    """This rank's part of a whole tensor: a new tensor. No communication; gradients stay local.
 
-    Layouts as for `harpe.ops.attention`. Raises Refused: I311 a layout, or blocks that would not
-    be equal.
+    Layouts as for `harpe.ops.attention`. Raises Refused: I311 a layout, or blocks of unequal size.
     """
     ranks = find(find_name(group)).process_group
     blocks = find_blocks(x.shape[dim], ranks.size(), ranks.rank(), layout)
@@ -28,7 +27,7 @@ def shard(x: torch.Tensor, dim: int, *, group: ProcessGroups,
 
 def unshard(x: torch.Tensor, dim: int, *, group: ProcessGroups,
             layout: str = "contiguous") -> torch.Tensor:
-    """The whole tensor, on every rank; it has no gradient. Collective, by the process group."""
+    """The whole tensor, on every rank, without gradient. Collective over the process group."""
     name = find_name(group)
     ranks = find(name).process_group.size()
     gathered = all_gather(x.detach(), name, dim)
@@ -38,7 +37,7 @@ def unshard(x: torch.Tensor, dim: int, *, group: ProcessGroups,
 
 def positions(size: int, *, group: ProcessGroups, layout: str = "contiguous",
               rank: int | None = None) -> torch.Tensor:
-    """Where in the whole sequence the `size` positions of a rank are, by default of this one."""
+    """The positions in the whole sequence of a rank's `size` positions; by default this rank's."""
     ranks = find(find_name(group)).process_group
     blocks = find_blocks(size * ranks.size(), ranks.size(), ranks.rank() if rank is None else rank,
                          layout)

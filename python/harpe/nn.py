@@ -1,11 +1,11 @@
-"""Layers of models whose weights and sequences ranks divide.
+"""Model layers whose weights and sequences are divided over ranks.
 
     up = harpe.nn.ColumnParallelLinear(4096, 14336, bias=False, group=tp)
     down = harpe.nn.RowParallelLinear(14336, 4096, bias=False, group=tp)
     y = down(torch.nn.functional.silu(up(x)))      # x, y [..., s/P, 4096]
 
 Parameters are this rank's blocks, named as in nn.Linear. `from_linear` cuts them out of a whole
-layer that all ranks have, and so do the styles, in a whole model:
+layer that all ranks have. The styles do the same in a whole model:
 
     parallelize_module(block, tp, {"up": harpe.nn.GatherColwise(),
                                    "down": harpe.nn.RowwiseScatter()})
@@ -26,7 +26,8 @@ __all__ = ["ColumnParallelLinear", "ContextParallelAttention", "GatherColwise",
 
 
 class _Divided(torch.nn.Module):
-    """`divided`: the dimension of the weight [out_features, in_features] that ranks divide."""
+    """`divided`: the dimension of the weight [out_features, in_features] that is divided over
+    ranks."""
     divided: int
 
     def __init__(self, in_features: int, out_features: int, bias: bool = True, *,
@@ -47,7 +48,7 @@ class _Divided(torch.nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Weights as nn.Linear draws them, each rank its own; biases are 0."""
+        """Draws weights as nn.Linear does, separately on each rank; biases are 0."""
         bound = self.in_features**-0.5 if self.in_features else 0.0
         torch.nn.init.uniform_(self.weight, -bound, bound)
         if self.bias is not None:
@@ -55,7 +56,7 @@ class _Divided(torch.nn.Module):
 
     @classmethod
     def from_linear(cls, linear: torch.nn.Linear, *, group: ProcessGroups) -> Self:
-        """This rank's part of a layer: copies."""
+        """A copy of this rank's part of a layer."""
         made = cls(linear.in_features, linear.out_features, linear.bias is not None, group=group,
                    device=linear.weight.device, dtype=linear.weight.dtype)
         ranks = find(made.group).process_group
@@ -110,7 +111,7 @@ class ContextParallelAttention(torch.nn.Module):
 
 
 class _Divide(ParallelStyle):
-    """For `parallelize_module`, of an nn.Linear that all ranks have: it becomes a `layer`, whose
+    """For `parallelize_module`: turns an nn.Linear that all ranks have into a `layer`, whose
     parameters are this rank's parts."""
     layer: type[_Divided]
 
@@ -118,7 +119,7 @@ class _Divide(ParallelStyle):
         if type(module) is not torch.nn.Linear:
             raise refuse("module", "an nn.Linear", f"{type(module).__name__}")
         made = self.layer.from_linear(module, group=device_mesh)
-        # In place, since `parallelize_module` keeps the module that it gave.
+        # Changes the module in place, because `parallelize_module` keeps the module that it passed.
         module.weight, module.bias, module.group = made.weight, made.bias, made.group
         module.__class__ = self.layer
         return module

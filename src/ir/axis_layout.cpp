@@ -23,7 +23,7 @@ std::vector<Interval> join_neighbours(std::vector<Interval> intervals) {
   return out;
 }
 
-// What ranks hold of an axis, in the order of the first rank that holds it.
+// The distinct parts of an axis that ranks hold, ordered by the first rank that holds each.
 using Parts = std::vector<std::vector<Interval>>;
 
 Parts parts_of(const Blocks& blocks, int buffer, int axis, std::size_t first_digit) {
@@ -49,7 +49,7 @@ bool is_contiguous(const Parts& parts) {
   return true;
 }
 
-// Of P parts, the i-th holds blocks i and 2P-1-i of the axis cut into 2P.
+// Part i of P holds blocks i and 2P-1-i of the axis cut into 2P blocks.
 bool is_zigzag(const AxisTable& table, const Parts& parts) {
   const std::int64_t halves = 2 * std::ssize(parts);
   if (table.blocks % halves != 0) return false;
@@ -114,7 +114,7 @@ std::vector<HeldAxis> find_held_axes(const Program& program, const Blocks& block
   for (std::size_t index = 0; index < blocks.buffers().size(); ++index) {
     const BufferTable& buffer = blocks.buffers()[index];
     if (buffer.role == Role::Temp) continue;
-    std::size_t digit = 0;  // a buffer's digits are those of its axes, one axis after the other
+    std::size_t digit = 0;  // a buffer's digits are those of its axes, axis by axis
     for (const int axis : buffer.axes) {
       const AxisTable& table = blocks.axes()[static_cast<std::size_t>(axis)];
       const AxisLayout own =

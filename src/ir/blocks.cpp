@@ -53,7 +53,7 @@ Region Blocks::home(int buffer, RankId rank) const {
   const BufferTable& table = buffers_[static_cast<std::size_t>(buffer)];
   Region region(table.digits.size(), kAll);
   for (std::size_t i = 0; i < region.size(); ++i) {
-    // A digit of extent 1 has no other value: kAll keeps equal regions equal.
+    // A digit of extent 1 has only one value; kAll makes equal regions compare equal.
     if (!table.home[i].empty() && digits_[static_cast<std::size_t>(table.digits[i])].extent > 1) {
       region[i] = static_cast<std::int32_t>(coordinate(rank, table.home[i]));
     }
@@ -113,7 +113,7 @@ std::int64_t Blocks::elements(int buffer, BlockId block) const {
   const BufferTable& table = buffers_[static_cast<std::size_t>(buffer)];
   std::int64_t elements = 1;
   for (const DimTable& dim : table.dims) elements *= dim.opaque;
-  // A buffer's digits are those of its axes, one axis after the other.
+  // A buffer's digits are those of its axes, axis by axis.
   for (const int axis : table.axes | std::views::reverse) {
     const std::int64_t blocks = axes_[static_cast<std::size_t>(axis)].blocks;
     elements *= interval(axis, block % blocks).size();

@@ -17,8 +17,8 @@
 namespace harpe {
 
 // The index algebra of one (ground program, mesh, normal form): names become indices, blocks become
-// integers (commir.md D1, D12, 2.3). Everything that reasons about *what is where* stands on it,
-// except the verifier, which has its own (verify/model.h).
+// integers (commir.md D1, D12, 2.3). Everything that asks which rank holds which block uses it,
+// except the verifier, which has its own model (verify/model.h).
 //
 //   digit value  0 .. extent-1; the remainder digit `_` has extent 1 (a block is its smallest unit)
 //   block        of an axis or a buffer: mixed radix number of its digits' values, first most
@@ -64,7 +64,7 @@ struct BufferTable {
   std::vector<int> axes;    // flattened over dims
   std::vector<int> digits;  // flattened over axes: the digits of a Region of this buffer
   std::int64_t blocks = 1;
-  std::vector<std::int64_t> strides;  // per digit: what one step of it adds to a BlockId
+  std::vector<std::int64_t> strides;  // per digit: the BlockId difference of one step
   std::vector<std::vector<int>>
       home;                       // per digit: the mesh axes it is placed on (major first) or none
   std::vector<int> partial_axes;  // mesh axes along which the home keeps partial states
@@ -98,9 +98,9 @@ class Blocks {
   [[nodiscard]] std::vector<BlockId> blocks_in(std::span<const int> digits,
                                                const Region& region) const;
   [[nodiscard]] Region region_of(std::span<const int> digits, BlockId block) const;  // all pinned
-  // Elements an axis' block holds, in logical positions; empty blocks have size 0 (D12).
+  // The elements of an axis' block, in logical positions; empty blocks have size 0 (D12).
   [[nodiscard]] Interval interval(int axis, std::int64_t axis_block) const;
-  // The block along `axis` that a pinned region selects; `digits` as above.
+  // The block along `axis` that a fully pinned region selects; `digits` as above.
   [[nodiscard]] std::int64_t axis_block(int axis, std::span<const int> digits,
                                         std::span<const std::int32_t> values) const;
   // Elements in a buffer's block (product over axes and opaque extents); 0 iff the block is empty.
@@ -119,12 +119,12 @@ class Blocks {
 [[nodiscard]] const Route* find_route_of(const Program& program, const Nest& nest);
 
 // The digits of a nest's iteration space: those of its `over` axes, in that order. In a nest over
-// the choices (T, Kc) of a route, the choice axis stands for the experts it picks: its digits are
+// the choices (T, Kc) of a route, the choice axis stands for the chosen experts, so its digits are
 // E's (commir.md 8, route blocks).
 [[nodiscard]] std::vector<int> iteration_digits(const Program& program, const Blocks& blocks,
                                                 const Nest& nest);
 
-// Intersection of two regions over the same digits; nullopt when they share no block.
+// The intersection of two regions over the same digits; nullopt if they share no block.
 [[nodiscard]] std::optional<Region> intersect(const Region& a, const Region& b);
 
 }  // namespace harpe

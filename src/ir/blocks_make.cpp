@@ -12,8 +12,8 @@ namespace {
 constexpr std::int64_t kMaxBlocks = std::int64_t{1} << 20;        // of an axis
 constexpr std::int64_t kMaxBufferBlocks = std::int64_t{1} << 26;  // product over a buffer's axes
 
-// D12: the unit block borders are multiples of. Large enough to keep tiles whole, small enough that
-// every rank gets several.
+// D12: block borders are multiples of this unit. It is large enough to keep tiles whole and small
+// enough that every rank gets several units.
 std::int64_t block_unit(std::int64_t size, std::int64_t align, std::int64_t ranks) {
   std::int64_t unit = 1;
   while (unit * 2 <= align) unit *= 2;
@@ -28,7 +28,7 @@ std::vector<std::int64_t> block_starts(std::int64_t size, std::int64_t align, st
   std::vector<std::int64_t> starts;
   starts.reserve(static_cast<std::size_t>(blocks) + 1);
   for (std::int64_t i = 0; i <= blocks; ++i) {
-    __extension__ using Wide = __int128;  // i * units can pass 64 bits
+    __extension__ using Wide = __int128;  // i * units can exceed 64 bits
     const auto whole = static_cast<std::int64_t>(Wide{i} * units / blocks);
     starts.push_back(std::min(size, unit * whole));
   }
@@ -40,7 +40,7 @@ struct LayoutArgs {
   std::vector<std::int64_t> numbers;  // of a table
 };
 
-// The digits of an axis as values of one block, most significant first.
+// The digit values of one block of an axis, most significant first.
 std::vector<std::int64_t> digit_values(const std::vector<std::int32_t>& extents,
                                        std::int64_t block) {
   std::vector<std::int64_t> values(extents.size());
@@ -237,7 +237,7 @@ class Builder {
     return make_diag(DiagCode::F109, {{"axis", layout.axis}, {"reason", reason}});
   }
 
-  // The digits a layout names, as positions within its axis.
+  // The positions within the axis of the digits that a layout names.
   static Checked<LayoutArgs> layout_args(const Layout& layout,
                                          const std::vector<DigitTable>& digits,
                                          const AxisTable& axis) {
@@ -294,7 +294,7 @@ class Builder {
     return Ok{};
   }
 
-  // A routed axis keeps mixed-radix blocks; some of its digits are source digits by another name.
+  // A routed axis keeps mixed-radix blocks; some of its digits are aliases of source digits.
   Checked<Ok> apply_slab(const Layout& layout, const std::vector<DigitTable>& digits,
                          const std::vector<AxisTable>& axes, AxisTable& axis) const {
     std::vector<int> named;
@@ -343,9 +343,8 @@ class Builder {
   static Checked<Ok> apply_table(const Layout& layout, const LayoutArgs& args, AxisTable& axis) {
     std::vector<std::int64_t> sorted = args.numbers;
     std::ranges::sort(sorted);
-    const bool permutation =
-        args.positions.empty() &&
-        std::ranges::equal(sorted, axis.logical);  // logical still counts 0, 1, …
+    // `logical` is still the identity here.
+    const bool permutation = args.positions.empty() && std::ranges::equal(sorted, axis.logical);
     if (!permutation) {
       return bad_layout(layout, "a table lists each of the " + std::to_string(axis.blocks) +
                                     " blocks' positions once");
@@ -403,7 +402,7 @@ class Builder {
     return table;
   }
 
-  // `partial m@a`: mesh axes along which homes hold parts of a state under `m`.
+  // `partial m@a`: mesh axes along which homes hold partial states under `m`.
   Checked<Ok> apply_partial(const std::string& buffer, const PartialHome& partial, const Mesh& mesh,
                             std::set<std::string>& used, BufferTable& table) const {
     const auto refuse = [&](const std::string& reason) {

@@ -10,9 +10,9 @@
 
 namespace harpe {
 
-// Programs written in C++, with the power of a `.op` file: parameters, axes, buffers, routes,
-// costs, masks, conditions. What is built is an ordinary template; it prints, parses and
-// instantiates like one that was read.
+// Builds programs in C++ with everything a `.op` file can state: parameters, axes, buffers, routes,
+// costs, masks, conditions. The result is an ordinary template: it prints, parses and instantiates
+// like a parsed one.
 //
 //   ProgramBuilder p("gemm");
 //   const Size m = p.integer("m", 4096), n = p.integer("n", 4096), k = p.integer("k", 4096);
@@ -29,7 +29,8 @@ struct Size {
   Size(std::int64_t value) : poly{.first = value, .rest = {}} {}  // NOLINT: 4096 is a size
   explicit Size(Poly p) : poly(std::move(p)) {}
 };
-// Requires of `*` and `/`: no sum on their right, where CommIR has no parentheses (HP_CHECK).
+// Requires for `*` and `/`: the right side is not a sum, since CommIR has no parentheses
+// (HP_CHECK).
 [[nodiscard]] Size operator*(Size left, const Size& right);
 [[nodiscard]] Size operator/(Size left, const Size& right);
 [[nodiscard]] Size operator+(Size left, const Size& right);
@@ -40,7 +41,7 @@ struct Index {
   operator Size() const { return Size(Poly{.first = Name{name}, .rest = {}}); }  // NOLINT
 };
 
-// The type of a buffer: fixed, or a parameter's.
+// The type of a buffer: a fixed one, or a parameter.
 struct Type {
   DType dtype = DType::F32;
   std::string parameter;
@@ -59,7 +60,7 @@ struct Extent {
   static std::vector<std::string> names(std::initializer_list<Index> axes);
 };
 
-// A buffer as a statement names it. `x.at(T, R)` goes along T through route R; `x.at(M, K)` runs
+// A buffer as a statement accesses it. `x.at(T, R)` reaches T through route R; `x.at(M, K)` runs
 // along K in place of M.
 struct Array {
   Access access;
@@ -67,7 +68,7 @@ struct Array {
   [[nodiscard]] Array at(const Index& axis, const Index& instead) const;
 };
 
-// One nest under construction; refers into its builder.
+// A nest under construction; refers to its builder.
 class NestBuilder {
  public:
   NestBuilder& over(std::initializer_list<Index> axes);
@@ -106,14 +107,15 @@ class ProgramBuilder {
   explicit ProgramBuilder(std::string name) { program_.name = std::move(name); }
 
   Size integer(const std::string& name, const Size& value);  // a number, or an earlier parameter
-  std::string option(const std::string& name, bool value);   // returns its name, for conditions
+  // Returns its name, for use in conditions.
+  std::string option(const std::string& name, bool value);
   Size number(const std::string& name, double value);
   Type type(const std::string& name, DType value);
 
   Index axis(const std::string& name, const Size& size, std::int64_t align = 1);
-  // `dyn size`: as long as the caller says at run time, at most `size`.
+  // `dyn size`: the caller sets the length at run time, at most `size`.
   Index dynamic_axis(const std::string& name, const Size& size, std::int64_t align = 1);
-  // `dyn size of owner`: for each position of the owner a length of its own, at most `size`.
+  // `dyn size of owner`: each position of the owner has its own length, at most `size`.
   Index ragged_axis(const std::string& name, const Size& size, const Index& owner,
                     std::int64_t align = 1);
 
@@ -128,12 +130,12 @@ class ProgramBuilder {
               std::initializer_list<Index> choices, const Array& index,
               const std::string& policy = "exact", std::optional<Call> load = std::nullopt);
   void leaf_cost(const std::string& leaf, const Size& flops);
-  void leaf(LeafDecl leaf);  // also with its bytes and the kernel that computes it
+  void leaf(LeafDecl leaf);  // also its bytes and its kernel
 
   NestBuilder nest(const std::string& name) { return add_nest(program_.nests, name); }
   NestBuilder given(const std::string& name) { return add_nest(program_.given, name); }
 
-  // Errors: those of check_items; everything a parser would refuse of the same program.
+  // Errors: those of check_items, which a parser reports for the same program.
   [[nodiscard]] Checked<Program> take() const;
 
  private:

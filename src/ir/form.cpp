@@ -6,7 +6,7 @@
 namespace harpe {
 namespace {
 
-// The words of each enumeration, in the order of its enumerators.
+// The keyword of each enumerator, in order.
 constexpr std::array<std::string_view, 2> kMoveKinds = {"stage", "drain"};
 constexpr std::array<std::string_view, 5> kHows = {"bulk", "relay", "direct", "inline", "one_shot"};
 constexpr std::array<std::string_view, 2> kInitiators = {"src", "dst"};

@@ -23,8 +23,8 @@ struct Refine {
   friend bool operator==(const Refine&, const Refine&) = default;
 };
 
-// One digit of an axis; no extent means `_`, the remainder: at most one, last, collapsed to one
-// block.
+// One digit of an axis. Without an extent it is `_`, the remainder: at most one per axis, last, and
+// collapsed to one block.
 struct Digit {
   std::string name;
   std::optional<std::int64_t> extent;
@@ -83,8 +83,8 @@ enum class Initiator : std::uint8_t { Src, Dst };
 enum class Via : std::uint8_t { Ce, Sm, Tma, Nccl, Proxy, Ibgda, Multimem };
 enum class Signal : std::uint8_t { Event, Flag, Counter, Batched };
 
-// `stage K over gpu relay by src depth 2 via ce signal event`. What is not said has the default of
-// the accessor beside it.
+// `stage K over gpu relay by src depth 2 via ce signal event`. The accessors give the defaults of
+// missing attributes.
 struct Move {
   MoveKind kind = MoveKind::Stage;
   std::string buffer;
@@ -100,7 +100,7 @@ struct Move {
   std::optional<std::int64_t> sm;
   friend bool operator==(const Move&, const Move&) = default;
 
-  [[nodiscard]] Initiator initiator() const {  // a stage is pulled, a drain is pushed
+  [[nodiscard]] Initiator initiator() const {  // by default a stage is pulled and a drain is pushed
     return by.value_or(kind == MoveKind::Stage ? Initiator::Dst : Initiator::Src);
   }
   [[nodiscard]] std::int64_t slots() const { return depth.value_or(1); }
@@ -118,7 +118,7 @@ struct LeafChoice {
 
 using NestItem = std::variant<Par, For, Move>;
 
-// Items in order; a move belongs inside the loops above it.
+// Items in order; a move runs inside the loops above it.
 struct NestForm {
   std::string nest;
   std::vector<NestItem> items;
@@ -162,7 +162,8 @@ struct NormalForm {
 [[nodiscard]] const Place* find_place(const NormalForm& form, std::string_view buffer);
 [[nodiscard]] const NestForm* find_nest(const NormalForm& form, std::string_view nest);
 
-// The mesh as the normal form sees it: `refine` lines applied, in place of the axis they refine.
+// The mesh with the normal form's `refine` lines applied, each in place of the axis that it
+// refines.
 // Requires: the refinements were checked (F-codes of Blocks::make).
 [[nodiscard]] Mesh refined(const Mesh& mesh, const NormalForm& form);
 

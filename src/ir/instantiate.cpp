@@ -10,7 +10,7 @@
 namespace harpe {
 namespace {
 
-// Parameters with their values: no value names a parameter any more.
+// Final values of parameters: no value names another parameter.
 using Values = Bindings;
 
 Checked<Ok> check_bindings_known(const Program& program, const Bindings& bindings) {
@@ -25,8 +25,8 @@ Checked<Ok> check_bindings_known(const Program& program, const Bindings& binding
   return Ok{};
 }
 
-// Requires: check_param of every parameter, so that a default names an earlier parameter of a kind
-// that fits.
+// Requires: check_param of every parameter, so a default names an earlier parameter of a matching
+// kind.
 Checked<Values> evaluate_params(const Program& program, const Bindings& bindings) {
   Values values;
   for (const Param& param : program.params) {
@@ -68,7 +68,7 @@ class SizeEvaluator {
   }
 
  private:
-  // Requires: check_decl, so that a name is an integer parameter.
+  // Requires: check_decl, so a name is an integer parameter.
   [[nodiscard]] std::int64_t value_of(const Scalar& scalar) const {
     const auto* const name = std::get_if<Name>(&scalar);
     return std::get<std::int64_t>(name == nullptr ? scalar : values_.at(name->text));
@@ -112,8 +112,8 @@ bool is_off(const std::string& condition, const Values& values) {
   return value == Scalar(Name{"false"}) || value == Scalar(std::int64_t{0});
 }
 
-// The program without what its parameters switch off: masks, the buffers they would read, and the
-// axes that only such buffers have.
+// The program without the masks and buffers that its parameters switch off, and without the axes
+// that only such buffers have.
 class Reduction {
  public:
   Reduction(const Program& program, const Values& values) : program_(program), values_(values) {}
@@ -187,8 +187,8 @@ class Reduction {
   const Values& values_;
 };
 
-// Puts values in place of names. An axis hides a parameter of the same name, as it does in a
-// template's costs and masks; so does the buffer that a mask reads.
+// Replaces names by values. An axis hides a parameter of the same name, as in a template's costs
+// and masks; so does the buffer that a mask reads.
 class Substitution {
  public:
   Substitution(const Program& program, const Values& values) : program_(program), values_(values) {}

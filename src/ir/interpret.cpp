@@ -100,7 +100,7 @@ class Interpreter {
   }
 
  private:
-  // Inputs in their buffer's dtype, all else in f64.
+  // Inputs keep their buffer's dtype; all other buffers are f64.
   Checked<Ok> make_value(const Buffer& buffer) {
     const std::vector<std::int64_t> shape = shape_of(program_, buffer);
     if (buffer.role != Role::In) {
@@ -124,7 +124,7 @@ class Interpreter {
                                         {"wanted", print_shape(shape)}});
     }
     HP_REQUIRE_OK(check_mask_data(program_, buffer, inputs_));
-    if (tensor.dtype == buffer.dtype) return Ok{};  // used where it is
+    if (tensor.dtype == buffer.dtype) return Ok{};  // used in place
     values_.emplace(buffer.name, convert(tensor, buffer.dtype));
     return Ok{};
   }
@@ -134,7 +134,7 @@ class Interpreter {
                            std::numeric_limits<double>::quiet_NaN());
   }
 
-  // Axes by the nest's names for them; what a route leads to keeps the buffer's own.
+  // Names axes as the nest does; axes reached through a route keep the buffer's names.
   NamedTensor resolve(const Access& access) {
     const Buffer& buffer = *find_buffer(program_, access.buffer);
     NamedTensor out{.buffer = buffer.name, .tensor = nullptr, .dims = {}};
@@ -176,7 +176,7 @@ class Interpreter {
     return out;
   }
 
-  // Rows may be left out only where nothing later needs them.
+  // Whether rows of these targets may be skipped, because no later statement reads them.
   [[nodiscard]] bool may_sample(const Stmt& sampled) const {
     for (const Access& target : sampled.targets) {
       int writers = 0;
@@ -232,7 +232,7 @@ class Interpreter {
     return Ok{};
   }
 
-  // Which slots of ragged axes are taken is known once a leaf has filled them.
+  // A leaf that fills slots determines which slots of ragged axes are in use.
   Checked<Ok> follow_route(const LeafContract& contract, LeafCall& call) {
     const Stmt& stmt = *call.stmt;
     const Route* const route = find_route_of(program_, *call.nest);

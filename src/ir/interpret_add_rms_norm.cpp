@@ -12,7 +12,7 @@
 namespace harpe {
 namespace {
 
-// Where the elements of rows lie in one tensor: rows by all axes but the norm's.
+// Offsets of rows and of their elements in one tensor; rows span all axes except the norm's.
 struct NormPlaces {
   std::vector<std::int64_t> rows;
   std::vector<std::int64_t> terms;
@@ -50,7 +50,7 @@ class RowNorm {
     }
   }
 
-  // What a row is divided by: requires its sums.
+  // The divisor of a row. Requires the row's sums.
   [[nodiscard]] double root(std::size_t row) const {
     long double squares = 0;
     for (std::size_t i = 0; i < length(); ++i) {
@@ -60,12 +60,12 @@ class RowNorm {
     return std::sqrt(static_cast<double>(squares / static_cast<long double>(length())) + epsilon_);
   }
 
-  // An element of y moves by its own sum's error, by the root's, to which all sums of the row
-  // contribute, and by the weight's.
+  // The error of an element of y comes from its own sum, from the root, to which all sums of the
+  // row contribute, and from the weight.
   void scale(std::size_t row) const {
     const NamedTensor& y = call_.targets[1];
     const double divisor = root(row);
-    Squares of_root;  // sums' errors times how the root moves with each
+    Squares of_root;  // errors of sums times the derivative of the root
     for (std::size_t i = 0; i < length(); ++i) of_root.add(sum_at(row, i) * size_of_sum(row, i));
     const double moved =
         of_root.root() / (static_cast<double>(length()) * divisor * divisor);  // relative
@@ -84,11 +84,11 @@ class RowNorm {
   [[nodiscard]] double sum_at(std::size_t row, std::size_t i) const {
     return call_.targets[0].values[sum_.rows[row] + sum_.terms[i]];
   }
-  // Its scale: a rounding of the sum itself moves y by no more than one of y.
+  // The scale of a sum. Rounding the sum itself moves y by at most one rounding of y.
   [[nodiscard]] double size_of_sum(std::size_t row, std::size_t i) const {
     return call_.targets[0].scales[sum_.rows[row] + sum_.terms[i]];
   }
-  // 0 of what is exact.
+  // 0 for exact inputs.
   [[nodiscard]] double error_at(std::size_t operand, std::int64_t place) const {
     const NamedTensor& tensor = call_.operands[operand];
     return tensor.error == 0 ? 0 : size_at(tensor, place);

@@ -15,13 +15,13 @@ namespace harpe {
 namespace {
 
 constexpr std::int64_t kKeys = 256;            // keys gathered at a time
-constexpr std::int64_t kRows = 64;             // rows of a block, fewer when
-constexpr std::int64_t kScores = 1024 * 1024;  // their scores would be more than this
+constexpr std::int64_t kRows = 64;             // rows of a block, or fewer if
+constexpr std::int64_t kScores = 1024 * 1024;  // their scores would exceed this
 
-// row = softmax(row); the logarithm of its sum. A row of nothing but -inf becomes 0.
+// row = softmax(row); returns the logarithm of its sum. A row of only -inf becomes 0.
 double softmax(double* row, std::int64_t n) {
   double most = kNoWeight;
-  for (std::int64_t i = 0; i < n; ++i) most = std::max(most, row[i]);  // passes over NaN
+  for (std::int64_t i = 0; i < n; ++i) most = std::max(most, row[i]);  // ignores NaN
   const double shift = most == kNoWeight ? 0.0 : most;
   double sum = 0;
   for (std::int64_t i = 0; i < n; ++i) sum += row[i] = std::exp(row[i] - shift);
@@ -56,7 +56,7 @@ class Attention {
   [[nodiscard]] std::int64_t rows_at_once() const {
     return std::clamp<std::int64_t>(kScores / keys_, 1, kRows);
   }
-  // Room for the panels of one worker.
+  // The memory of one worker's panels.
   [[nodiscard]] std::size_t room() const {
     return static_cast<std::size_t>(rows_at_once() * (dim_ + keys_ + value_dim_) +
                                     kKeys * std::max(dim_, value_dim_));
@@ -90,7 +90,7 @@ class Attention {
     }
   }
 
-  // Of o and l: rows (all their dimensions but the last) that hold an element of the blocks.
+  // For o and l: the rows (all dimensions but the last) with an element in the blocks.
   [[nodiscard]] ComputedRows rows_written(const std::vector<RowBlock>& blocks) const {
     ComputedRows rows(2);
     for (const RowBlock& block : blocks) {
@@ -119,7 +119,7 @@ class Attention {
     return seen;
   }
 
-  // Turns the scores of what a query sees into weights; the logarithm of their sum.
+  // Turns the scores that a query sees into weights; returns the logarithm of their sum.
   static double weigh(const KeyRuns& runs, double* scores) {
     if (runs.empty()) return kNoWeight;
     for (std::size_t i = 1; i < runs.size(); ++i) {
@@ -128,7 +128,7 @@ class Attention {
     return softmax(scores + runs.front().begin, runs.back().end - runs.front().begin);
   }
 
-  // All the keys that any of these rows may see lie in it.
+  // A run that contains all keys that any of these rows sees.
   [[nodiscard]] KeyRun seen_by_any(const std::vector<KeyRuns>& seen) const {
     KeyRun all{keys_, 0};
     for (const KeyRuns& runs : seen) {
@@ -140,7 +140,7 @@ class Attention {
     return all;
   }
 
-  // scores = scale * q k^T, wherever some row sees the key.
+  // scores = scale * q k^T for every key that some row sees.
   void fill_scores(const RowBlock& block, const std::vector<KeyRuns>& seen_runs, const Panel& q,
                    double* gathered, const Panel& scores) const {
     const std::int64_t rows = std::ssize(block.rows);
@@ -159,9 +159,9 @@ class Attention {
     for (std::int64_t i = 0; i < rows * keys_; ++i) scores.data[i] *= shape_.scale;
   }
 
-  // o = probabilities times v; per row, the squares of p |v|, |v| being the size of the key's
-  // values. Where some row does not see a key, rows are summed one by one: a probability of 0 would
-  // let a NaN through.
+  // o = probabilities times v. Returns per row the squares of p |v|, where |v| is the size of the
+  // key's values. If some row does not see a key, rows are summed one by one, because a probability
+  // of 0 would propagate a NaN.
   std::vector<Squares> add_values(const RowBlock& block, const std::vector<KeyRuns>& seen_runs,
                                   const Panel& scores, double* gathered, const Panel& o) const {
     const std::int64_t rows = std::ssize(block.rows);
@@ -192,8 +192,8 @@ class Attention {
     return squares;
   }
 
-  // One row's sum over columns `run` of a tile, cut where multiply_add would sum them by the unit:
-  // so it does not depend on where the row sees more.
+  // Adds one row's sum over columns `run` of a tile. Cuts it at multiples of kSumUnit, as
+  // multiply_add does, so the sum does not depend on what else the row sees.
   void add_run(const Panel& scores, const Panel& v, const Panel& o, KeyRun run) const {
     for (std::int64_t begin = run.begin; begin < run.end;) {
       const std::int64_t end = begin % kSumUnit == 0
@@ -205,7 +205,7 @@ class Attention {
     }
   }
 
-  // What one row comes to.
+  // The result of one row.
   struct Row {
     const double* o = nullptr;
     double logarithm = 0;
@@ -221,7 +221,7 @@ class Attention {
       o.values[place] = computed.o[i];
     }
     const std::int64_t l_place = l_.at(batch, row);
-    l.scales[l_place] = 1;  // errors of a logarithm are those of its sum
+    l.scales[l_place] = 1;  // errors of a logarithm are relative to its sum
     l.values[l_place] = computed.logarithm;
   }
 

@@ -77,7 +77,7 @@ Checked<Ok> check_axes(const LeafCall& call, const NamedTensor& tensor,
 Checked<AttentionAxes> attention_axes(const LeafCall& call, const AttentionTensors& tensors) {
   const auto& [q, k, v, o] = tensors;
   for (const NamedTensor* tensor : {&q, &k, &v, &o}) {
-    const bool of_keys = tensor == &k || tensor == &v;  // which batch entries may share
+    const bool of_keys = tensor == &k || tensor == &v;  // batch entries may share these
     const bool grouped = tensor->dims.size() == 3 && tensor->dims[1].size() == 2;
     const bool shared = tensor->dims.size() == 3 && tensor->dims[0].size() == 1;
     if (tensor->dims.size() == 4 || (of_keys ? shared : grouped)) continue;
@@ -85,7 +85,7 @@ Checked<AttentionAxes> attention_axes(const LeafCall& call, const AttentionTenso
                   "it has " + std::to_string(tensor->dims.size()) +
                       " dimensions, not batch, position, heads and features");
   }
-  // Queries of one position: the heads of a group are the rows.
+  // With one query position, the heads of a group are the rows.
   AttentionAxes axes{.batch = {},
                      .query = q.dims.size() == 4 ? q.dims[1] : AxisList{q.dims[1].back()},
                      .key = k.dims[k.dims.size() - 3],

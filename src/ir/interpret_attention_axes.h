@@ -16,26 +16,27 @@ struct KeyRun {
   std::int64_t end = 0;
 };
 
-// The parts that axes play in a leaf between queries and keys, and which pairs it sees by position;
-// MaskData says what else is hidden.
+// The roles of axes in a leaf with queries and keys, and the pairs that masks by position show.
+// MaskData hides further pairs.
 struct AttentionAxes {
-  AxisList batch;  // of o, but query and value: batch entries and heads
+  AxisList batch;  // of o, except query and value: batch entries and heads
   AxisList query;
   AxisList key;
   AxisList head_dim;
   AxisList value_dim;
   double scale = 1;
   bool masked = false;
-  std::int64_t diagonal = 0;  // own key of query q: q + diagonal
-  std::int64_t window = 0;    // keys seen up to and with the own one; 0: all
-  std::int64_t prefix = 0;    // keys that everyone sees
+  std::int64_t diagonal = 0;  // query q's own key is q + diagonal
+  std::int64_t window = 0;    // number of keys seen, up to the own key; 0: all
+  std::int64_t prefix = 0;    // keys that all queries see
 
   [[nodiscard]] bool sees(std::int64_t query_position, std::int64_t key_position) const {
     const std::int64_t own = query_position + diagonal;
     const bool in_window = window == 0 || key_position > own - window;
     return !masked || key_position < prefix || (key_position <= own && in_window);
   }
-  // What a query sees by position of the first `keys` keys: at most two runs, ascending and apart.
+  // The part of the first `keys` keys that a query sees by position: at most two disjoint ascending
+  // runs.
   [[nodiscard]] std::vector<KeyRun> seen_by(std::int64_t query_position, std::int64_t keys) const;
 };
 
@@ -49,11 +50,11 @@ struct AttentionTensors {
 [[nodiscard]] Checked<AttentionAxes> attention_axes(const LeafCall& call,
                                                     const AttentionTensors& tensors);
 
-// P205 unless every axis of `tensor` is one of those named, with the same extent.
+// P205 unless the axes of `tensor` are exactly those in `parts`, with the same extents.
 [[nodiscard]] Checked<Ok> check_axes(const LeafCall& call, const NamedTensor& tensor,
                                      const std::vector<const AxisList*>& parts);
 
-// Where the points of one tensor's matrix lie, by batch entry, row and column.
+// Offsets of the points of one tensor's matrix, by batch entry, row and column.
 struct Places {
   std::vector<std::int64_t> batch;
   std::vector<std::int64_t> rows;
@@ -69,7 +70,7 @@ struct Places {
   }
 };
 
-// The logarithm of the sum of no weights.
+// The logarithm of an empty sum of weights.
 constexpr double kNoWeight = -std::numeric_limits<double>::infinity();
 
 }  // namespace harpe

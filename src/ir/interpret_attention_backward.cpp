@@ -14,10 +14,10 @@
 namespace harpe {
 namespace {
 
-constexpr std::int64_t kTileRows = 64;      // of a target, at a time
-constexpr std::int64_t kTileColumns = 256;  // that they are summed over, at a time
+constexpr std::int64_t kTileRows = 64;      // rows of a target in one tile
+constexpr std::int64_t kTileColumns = 256;  // columns summed in one tile
 
-// Participants of the leaf.
+// Operands of the leaf.
 constexpr std::size_t kQ = 0;
 constexpr std::size_t kK = 1;
 constexpr std::size_t kV = 2;
@@ -28,8 +28,8 @@ enum class Target : std::uint8_t { Dq, Dk, Dv };
 
 std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-// What one target is made of: its rows are queries (dq) or keys (dk, dv), its terms come from the
-// columns, which are the others. Batch entries are those of its rows, then those it sums over.
+// The axes of one target. Its rows are queries (dq) or keys (dk, dv); its terms come from the
+// columns, which are the other side. Its batch entries are `kept`; it sums over `summed`.
 struct Sides {
   AxisList kept;
   AxisList summed;
@@ -73,7 +73,7 @@ struct Room {
   std::vector<double> deltas;    // per row: the largest size of a delta
 };
 
-// The rows and columns of one batch entry that are worked on.
+// The rows and columns of one batch entry in the current tile.
 struct Tile {
   std::int64_t entry = 0;
   std::span<const std::int64_t> rows;
@@ -81,17 +81,17 @@ struct Tile {
   std::vector<std::int64_t> seen;  // per row: how many of the columns
 };
 
-// The batch entries in the order a target is made in.
+// The batch entries in the order in which a target is computed.
 AxisList entries_of(const AttentionAxes& axes, const NamedTensor& tensor, Target target) {
   const Sides sides = sides_of(axes, tensor, target);
   return join(sides.kept, sides.summed);
 }
 
-// The gradient of one target, row by row: p = e^(scale q k^T - l) where the row sees the column,
-// s = p (do v^T - delta), then a product with the right side: k, q or do.
+// The gradient of one target, row by row: p = e^(scale q k^T - l) if the row sees the column, s = p
+// (do v^T - delta), then a matrix product with the right side: k, q or do.
 class Backward {
  public:
-  // `data`: by the entries of entries_of.
+  // `data` is indexed by the entries of entries_of.
   Backward(const LeafCall& call, const AttentionAxes& axes, const MaskData& data, Target target)
       : call_(call),
         axes_(axes),
@@ -112,7 +112,7 @@ class Backward {
         delta_(operand(kDelta, axes.query, {})),
         out_(result_, sides_.kept, sides_.rows, sides_.features) {}
 
-  // The rows that were computed; none when all were.
+  // The computed rows; empty if all rows were computed.
   [[nodiscard]] std::vector<std::int64_t> run() const {
     const std::int64_t batches = points_in(sides_.kept);
     const std::vector<RowBlock> blocks = choose_rows(batches, sides_.rows, call_.sample, kTileRows);
@@ -252,8 +252,8 @@ class Backward {
     multiply_add(left, transposed, out, rows, columns, right.stride);
   }
 
-  // (q k^T, do v^T) -> (p, s), and what the terms measure: an error of do v^T or of delta is as
-  // large as these are, whatever is left of their difference.
+  // (q k^T, do v^T) -> (p, s), and the sizes of the terms. An error of do v^T or of delta is as
+  // large as these are, even if their difference is small.
   void weigh(const Tile& tile, Room& room) const {
     const std::vector<double> row_sizes = value_rows_.sizes(tile.entry, tile.rows);
     const std::vector<double> column_sizes = value_columns_.sizes(tile.entry, tile.columns);
@@ -283,8 +283,8 @@ class Backward {
     }
   }
 
-  // out += left right. Where a row does not see a column its terms are left out: 0 would let a NaN
-  // through.
+  // out += left right. Skips the terms of columns that a row does not see, because 0 would
+  // propagate a NaN.
   void add_product(const Tile& tile, const Panel& left, const Panel& right,
                    const Panel& out) const {
     const std::int64_t columns = std::ssize(tile.columns);
@@ -309,7 +309,7 @@ class Backward {
     const double* common = room.common.data + i * features_;
     double widest = 0;
     for (std::int64_t d = 0; d < features_; ++d) widest = std::max(widest, std::abs(common[d]));
-    // An error of a query's delta is common to all terms of its dq.
+    // A query's delta error is common to all terms of its dq.
     const double scale =
         room.squares[index(i)].root() + std::abs(axes_.scale) * room.deltas[index(i)] * widest;
     for (std::int64_t d = 0; d < features_; ++d) {

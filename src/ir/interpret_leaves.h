@@ -23,16 +23,16 @@ struct NamedTensor {
   };
   std::string buffer;
   const HostTensor* tensor = nullptr;
-  double* values = nullptr;             // of a target: the tensor's elements
-  double* scales = nullptr;             // of what was computed: Meaning::scales; no input's
-  double error = 0;                     // Roundings::error; 0 of inputs that arrive as they are
+  double* values = nullptr;             // for a target: the tensor's elements
+  double* scales = nullptr;             // for computed tensors: Meaning::scales; null for inputs
+  double error = 0;                     // Roundings::error; 0 for inputs that arrive exact
   std::vector<std::vector<Axis>> dims;  // opaque dimensions are axes named "#0", "#1", …
 
   [[nodiscard]] std::vector<Axis> axes() const;
   [[nodiscard]] const Axis* find(const std::string& name) const;
 };
 
-// Slots of a ragged axis that hold something: of every expert the first so many.
+// The slots of a ragged axis in use: the first counts[e] slots of expert e.
 struct UsedSlots {
   std::string slot;  // axes
   std::string expert;
@@ -45,15 +45,15 @@ struct LeafCall {
   const Stmt* stmt = nullptr;
   std::vector<NamedTensor> operands;
   std::vector<NamedTensor> targets;               // f64
-  std::vector<NamedTensor> mask_data = {};        // what masks read (mask_reads)
-  std::optional<Routing> routing = std::nullopt;  // of a leaf that follows a route
-  std::optional<UsedSlots> used = std::nullopt;   // of targets with a ragged axis
+  std::vector<NamedTensor> mask_data = {};        // the buffers that masks read (mask_reads)
+  std::optional<Routing> routing = std::nullopt;  // for a leaf that follows a route
+  std::optional<UsedSlots> used = std::nullopt;   // for targets with a ragged axis
   std::optional<RowSample> sample;
   double error = 0;  // Roundings::error
   Workers& workers;
 };
 
-// Per target, flat indices of the rows that were computed, ascending; empty when all were.
+// Per target, flat indices of the computed rows, ascending; empty if all rows were computed.
 using ComputedRows = std::vector<std::vector<std::int64_t>>;
 
 [[nodiscard]] Checked<ComputedRows> interpret_matmul(const LeafCall& call);

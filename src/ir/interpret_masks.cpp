@@ -7,7 +7,7 @@
 
 namespace harpe {
 
-// Where each page of a sequence lies, turned into what each page of the storage holds of it.
+// Inverts a page table: from the place of each sequence page to the sequence page at each place.
 MaskData::Table MaskData::invert(const Table& pages, std::int64_t length,
                                  std::int64_t stored) const {
   Table places{.values = {}, .begin = {}};
@@ -36,7 +36,7 @@ Checked<MaskData> MaskData::make(const LeafCall& call, const AttentionAxes& axes
                                  const AxisList& entries) {
   MaskData out;
   std::optional<Table> pages;
-  std::int64_t count = 0;  // of entries of each row of pages
+  std::int64_t count = 0;  // entries per row of pages
   for (const Mask& mask : call.stmt->masks) {
     const MaskCall rule = read_mask(mask);
     if (!rule.contract->data) continue;

@@ -11,7 +11,7 @@
 namespace harpe {
 namespace {
 
-constexpr std::chrono::milliseconds kPause{10};  // between two questions to a limit
+constexpr std::chrono::milliseconds kPause{10};  // between polls of a limit
 
 template <class Bits, class Widen>
 void gather_as(const MatrixPart& part, double* out, std::int64_t stride, Widen widen) {
@@ -24,7 +24,8 @@ void gather_as(const MatrixPart& part, double* out, std::int64_t stride, Widen w
   }
 }
 
-// Rows of c by one, of b by four: each element of c is read and written once per four products.
+// Rows of c one by one, rows of b in fours: each element of c is loaded and stored once per four
+// multiplications.
 HP_CLONES void multiply_rows(const Panel& a, const Panel& b, const Panel& c, std::int64_t m,
                              std::int64_t n, std::int64_t k) {
   for (std::int64_t i = 0; i < m; ++i) {

@@ -31,32 +31,31 @@ struct Panel {
   std::int64_t stride = 0;
 };
 
-// c[m, n] += a[m, k] * b[k, n]. An element's sum is a function of its row of a and its column of b
-// alone, and cutting k at multiples of kSumUnit does not change it.
+// c[m, n] += a[m, k] * b[k, n]. An element's sum depends only on its row of a and its column of b,
+// and cutting k at multiples of kSumUnit does not change it.
 constexpr std::int64_t kSumUnit = 4;
 void multiply_add(const Panel& a, const Panel& b, const Panel& c, std::int64_t m, std::int64_t n,
                   std::int64_t k);
 
-// Who computes a leaf: up to so many threads, until the limit, where there is one, is over. The
-// calling thread is worker 0, and it alone asks the limit, as callers look for signals there.
+// Computes a leaf on several threads until the optional limit expires. The calling thread is worker
+// 0; only it polls the limit, because callers check for signals there.
 class Workers {
  public:
   Workers(int threads, const TimeLimit* limit)
       : threads_(threads < 1 ? 1 : threads), limit_(limit) {}
 
   [[nodiscard]] std::size_t count() const { return static_cast<std::size_t>(threads_); }
-  // Calls run(worker, item) once for every item in 0 .. items, worker < count() being unique among
-  // the calls that run at the same time. Once the limit is over it leaves out the items that are
-  // left.
+  // Calls run(worker, item) once for every item in 0 .. items. Concurrent calls have different
+  // workers, all below count(). Skips the remaining items once the limit expires.
   void for_each(std::int64_t items, const std::function<void(int worker, std::int64_t item)>& run);
-  // False once the limit is over: what `worker` computes is of no account any more. Items that take
-  // longer than some milliseconds ask in between.
+  // False once the limit expires; the result of `worker` is then ignored. Items that take longer
+  // than some milliseconds call it in between.
   [[nodiscard]] bool goes_on(int worker);
 
  private:
   int threads_;
   const TimeLimit* limit_;
-  std::int64_t asked_ = 0;  // by worker 0, in nanoseconds of the steady clock
+  std::int64_t asked_ = 0;  // last poll by worker 0, in nanoseconds of the steady clock
   std::atomic<bool> is_over_{false};
 };
 

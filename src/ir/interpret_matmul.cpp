@@ -53,7 +53,7 @@ Checked<Axes> axes_of(const LeafCall& call) {
   return axes;
 }
 
-// Where the points of the four index spaces lie in each tensor.
+// Offsets of the points of the four index spaces in each tensor.
 struct Places {
   std::vector<std::int64_t> batch;
   std::vector<std::int64_t> rows;
@@ -85,7 +85,7 @@ class Product {
     });
   }
 
-  // Room for the three panels of one worker.
+  // Memory of one worker's three panels.
   static constexpr std::size_t kRoom =
       kPanelRows * kDepth + kDepth * kPanelColumns + kPanelRows * kPanelColumns;
 
@@ -122,7 +122,7 @@ class Product {
     }
   }
 
-  // Rows of the target (all its dimensions but the last) that hold an element of the blocks.
+  // Rows of the target (all dimensions but the last) with an element in the blocks.
   [[nodiscard]] std::vector<std::int64_t> rows_written(const std::vector<RowBlock>& blocks) const {
     std::vector<std::int64_t> rows;
     for (const RowBlock& block : blocks) {
@@ -142,14 +142,14 @@ class Product {
     return c_.batch[static_cast<std::size_t>(batch)] + c_.rows[static_cast<std::size_t>(row)];
   }
 
-  // The root mean squares of one row of b, [batch, depth], over the columns.
+  // The root mean square over the columns, for one row of b, [batch, depth].
   void measure_columns(std::size_t item) {
     const std::int64_t base = b_.batch[item / b_.depth.size()] + b_.depth[item % b_.depth.size()];
     columns_of_b_[item] = measure_row(call_.operands[1], base, b_.columns);
   }
 
-  // The root of the sum of a^2 b^2 over the depth, in the mean over the columns: of errors of a,
-  // and of errors of b.
+  // The root of the sum of a^2 b^2 over the depth, averaged over the columns: once for errors of a
+  // and once for errors of b.
   void measure(const RowBlock& block) const {
     const auto batch = static_cast<std::size_t>(block.batch);
     for (const std::int64_t row : block.rows) {
@@ -186,7 +186,7 @@ class Product {
   std::vector<Measure> columns_of_b_;  // [batch, depth]
 };
 
-// Drops the rows of slots that hold nothing.
+// Drops the rows of unused slots.
 Checked<std::vector<RowBlock>> keep_used(const LeafCall& call, const Axes& axes,
                                          std::vector<RowBlock> blocks) {
   if (!call.used) return blocks;

@@ -14,13 +14,13 @@
 namespace harpe {
 namespace {
 
-// x / (1 + e^-x), by the root of the exponential: e^-x may overflow where the quotient is a number.
+// x / (1 + e^-x), computed with e^(-|x|/2), because e^-x may overflow while the quotient is finite.
 double silu(double x) {
   const double root = std::exp(-std::abs(x) / 2);
   return (x < 0 ? x * root * root : x) / (1 + root * root);
 }
 
-// Of one element; `b` of a leaf with one operand is 0.
+// The value of one element; `b` is 0 for a leaf with one operand.
 using Formula = std::function<double(double a, double b)>;
 
 Formula formula_of(const Stmt& stmt) {
@@ -48,11 +48,11 @@ Formula formula_of(const Stmt& stmt) {
 
 struct Operands {
   std::array<double, 2> values{};
-  std::array<double, 2> sizes{};  // 0 of what is exact
+  std::array<double, 2> sizes{};  // 0 for exact operands
 };
 
-// How far errors of the operands move the result, over `error`: the root mean square over their
-// signs, where each operand is off by `error` of its size.
+// The root mean square change of the result over all signs of the operands' errors, divided by
+// `error`. Each operand is off by `error` times its size.
 double spread_by(const Formula& formula, const Operands& operands, double error) {
   const double exact = formula(operands.values[0], operands.values[1]);
   Squares moved;
@@ -61,7 +61,7 @@ double spread_by(const Formula& formula, const Operands& operands, double error)
     for (const double b : {-error, error}) {
       const double other = formula(operands.values[0] + a * operands.sizes[0],
                                    operands.values[1] + b * operands.sizes[1]);
-      if (!std::isfinite(other - exact)) continue;  // the root of less than 0, say
+      if (!std::isfinite(other - exact)) continue;  // for example a root of a negative number
       moved.add((other - exact) / error);
       ++count;
     }
@@ -69,8 +69,8 @@ double spread_by(const Formula& formula, const Operands& operands, double error)
   return count == 0 ? 0 : moved.root(count);
 }
 
-// The same for sums and products whatever the error is. Other functions bend: the most of a large
-// error and a small one.
+// As spread_by, but for nonlinear functions the larger of a large and a small error. Sums and
+// products give the same for both.
 double spread(const Formula& formula, const Operands& operands, double error) {
   if (operands.sizes == std::array<double, 2>{}) return 0;
   return std::max(spread_by(formula, operands, error), spread_by(formula, operands, error / 64));
@@ -79,7 +79,7 @@ double spread(const Formula& formula, const Operands& operands, double error) {
 }  // namespace
 
 Checked<ComputedRows> interpret_pointwise(const LeafCall& call) {
-  constexpr std::int64_t kElements = 4096;  // of one turn of a worker
+  constexpr std::int64_t kElements = 4096;  // per work item
   const NamedTensor& target = call.targets[0];
   const AxisList axes = target.axes();
   const Formula formula = formula_of(*call.stmt);
@@ -101,7 +101,7 @@ Checked<ComputedRows> interpret_pointwise(const LeafCall& call) {
         const std::int64_t place = places[p][static_cast<std::size_t>(i)];
         operands.values.at(p) = load(*call.operands[p].tensor, place);
         const bool exact =
-            call.operands[p].error == 0 && !is_leaf(call.stmt->leaf, Leaf::Gelu);  // rounds it
+            call.operands[p].error == 0 && !is_leaf(call.stmt->leaf, Leaf::Gelu);  // Gelu rounds it
         operands.sizes.at(p) = exact ? 0 : size_at(call.operands[p], place);
       }
       target.scales[i] = spread(formula, operands, call.error);

@@ -12,7 +12,7 @@
 namespace harpe {
 namespace {
 
-// `tensor` seen as [major, minor, the axes `features`]: where rows begin and their elements lie.
+// `tensor` viewed as [major, minor, the axes `features`]: where rows begin and where elements lie.
 struct Rows {
   const NamedTensor& tensor;
   std::int64_t major = 0;  // strides
@@ -29,7 +29,7 @@ std::int64_t stride_of(const NamedTensor& tensor, const std::string& axis) {
   return found == nullptr ? 0 : found->stride;
 }
 
-// The axes of `tensor` but those of the route's two sides.
+// The axes of `tensor` except those of the route's two sides.
 AxisList features_of(const NamedTensor& tensor, const std::vector<std::string>& besides) {
   AxisList features;
   for (const NamedTensor::Axis& axis : tensor.axes()) {
@@ -43,7 +43,7 @@ struct RouteAxes {
   std::string expert, slot, token, choice;
 };
 
-// The axes of the leaf's route, by its index operand and the operand or target with slots.
+// The axes of the leaf's route, from its index operand and from the operand or target with slots.
 Checked<RouteAxes> route_axes_of(const LeafCall& call, const NamedTensor& slots) {
   HP_CHECK(call.used.has_value(), "a leaf that follows a route");
   RouteAxes sides{.expert = call.used->expert, .slot = call.used->slot, .token = "", .choice = ""};
@@ -99,7 +99,7 @@ Checked<ComputedRows> interpret_topk(const LeafCall& call) {
       return logit(a) != logit(b) ? logit(a) > logit(b) : a < b;
     });
     double sum = 0;
-    double size = 0;  // of the exponents
+    double size = 0;  // of the exponents' errors
     for (auto e = order.begin(); e != chosen; ++e) {
       sum += std::exp(logit(*e) - logit(order[0]));
       size = std::max(size, size_at(logits, token * in[0].stride + *e * in[1].stride));
@@ -172,7 +172,7 @@ Checked<ComputedRows> interpret_combine_rows(const LeafCall& call) {
   const std::int64_t tokens = std::ssize(call.routing->expert) / choices;
   call.workers.for_each(tokens, [&](int, std::int64_t token) {
     std::vector<double> sum(to.features.size());
-    std::vector<Squares> squares(to.features.size());  // of the terms, each by itself
+    std::vector<Squares> squares(to.features.size());  // of the individual terms
     for (std::int64_t k = 0; k < choices; ++k) {
       const auto choice = static_cast<std::size_t>(token * choices + k);
       if (call.routing->slot[choice] < 0) continue;

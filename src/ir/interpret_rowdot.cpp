@@ -9,7 +9,7 @@
 namespace harpe {
 
 Checked<ComputedRows> interpret_rowdot(const LeafCall& call) {
-  constexpr std::int64_t kRows = 1024;  // of one turn of a worker
+  constexpr std::int64_t kRows = 1024;  // per work item
   const NamedTensor& a = call.operands[0];
   const NamedTensor& b = call.operands[1];
   const NamedTensor& c = call.targets[0];

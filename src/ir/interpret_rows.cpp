@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::int64_t kSampledBatches = 16;
 
-// Draws of a reproducible stream.
+// A reproducible stream of random numbers.
 class Draws {
  public:
   explicit Draws(std::uint64_t seed) : key_(mix_bits(seed + kStreamStep)) {}
@@ -47,7 +47,7 @@ std::set<Row> sample_rows(std::int64_t batches, const AxisList& row_axes, const 
       }
     }
   }
-  // The pool may hold fewer rows than asked for: bounded attempts.
+  // The pool may hold fewer rows than requested, so the attempts are bounded.
   for (std::int64_t attempt = 0; attempt < 16 * sample.rows; ++attempt) {
     if (std::ssize(chosen) >= sample.rows) break;
     const std::int64_t entry = batch();

@@ -10,16 +10,16 @@
 
 namespace harpe {
 
-// What the leaves' loops have in common: index spaces and the choice of rows.
+// Index spaces and the choice of rows, shared by the leaves.
 
-using AxisList = std::vector<NamedTensor::Axis>;  // names and sizes; strides are of no account
+using AxisList = std::vector<NamedTensor::Axis>;  // names and sizes; strides are ignored
 
-// Where the points of an index space, row-major over `axes`, lie in `tensor`: axes it lacks do not
-// move.
+// Offsets in `tensor` of the points of an index space, row-major over `axes`. Axes that the tensor
+// lacks add nothing.
 [[nodiscard]] std::vector<std::int64_t> offsets_in(const NamedTensor& tensor, const AxisList& axes);
 [[nodiscard]] std::int64_t points_in(const AxisList& axes);
 [[nodiscard]] std::optional<std::size_t> place_of(const AxisList& axes, const std::string& name);
-// Of point number `point` the position along axis number `axis`.
+// The position along axis number `axis` of point number `point`.
 [[nodiscard]] std::int64_t coordinate(const AxisList& axes, std::size_t axis, std::int64_t point);
 
 // Rows of one batch entry, ascending: a unit of work.
@@ -28,9 +28,9 @@ struct RowBlock {
   std::vector<std::int64_t> rows;
 };
 
-// All rows of all batch entries, or a sample of them, in blocks of up to `block`. A sample spreads
-// over at most 16 batch entries, the first and the last among them, and holds for every axis of a
-// row and every border position along it two rows there.
+// All rows of all batch entries, or a sample of them, in blocks of up to `block` rows. A sample
+// covers at most 16 batch entries, including the first and the last. For every row axis and every
+// border position along it, the sample contains two rows at that position.
 [[nodiscard]] std::vector<RowBlock> choose_rows(std::int64_t batches, const AxisList& row_axes,
                                                 const std::optional<RowSample>& sample,
                                                 std::int64_t block);

@@ -14,7 +14,7 @@
 namespace harpe {
 namespace {
 
-// The largest norms of a tensor's rows.
+// The largest row norms of a tensor.
 Measure largest_norms(const NamedTensor& tensor) {
   Measure largest;
   const std::int64_t length = tensor.tensor->shape.empty() ? 1 : tensor.tensor->shape.back();
@@ -36,7 +36,7 @@ double size_at(const NamedTensor& tensor, std::int64_t place) {
   const double x = std::abs(load(*tensor.tensor, place));
   if (tensor.scales == nullptr) return x;
   const double scale = tensor.scales[place];
-  return scale > x ? scale : x;  // a NaN says nothing
+  return scale > x ? scale : x;  // false for NaN
 }
 
 double factor_at(const NamedTensor& tensor, std::int64_t place) {

@@ -8,19 +8,19 @@
 
 namespace harpe {
 
-// How large the errors of elements may be: every error of a schedule is held to a small part of its
-// element's *size* (run/check.h). The size is the element's magnitude, or its scale where that
-// is more: what the terms that made it would measure, were they independent. A scale outlives
-// cancellation: an error in the terms of a sum is as large as they are, whatever is left of them.
+// How large errors of elements may be. Every error of a schedule must stay a small fraction of its
+// element's *size* (run/check.h): the larger of the element's magnitude and its scale. The scale is
+// the magnitude that the element's terms would have if they were independent. Terms may cancel, but
+// the errors of the terms do not.
 
 [[nodiscard]] double size_at(const NamedTensor& tensor, std::int64_t place);
-// What an error of another operand is multiplied with: the magnitude, which may itself be off.
+// The factor that multiplies another operand's error: the magnitude, which may itself be inexact.
 [[nodiscard]] double factor_at(const NamedTensor& tensor, std::int64_t place);
 
-// A sum of squares that does not overflow: of f64 numbers up to the largest.
+// A sum of squares that does not overflow, for any f64 numbers.
 class Squares {
  public:
-  // Passes over what is not finite.
+  // Ignores numbers that are not finite.
   void add(double x) {
     if (x - x == 0) sum_ += static_cast<long double>(x) * static_cast<long double>(x);
   }
@@ -38,13 +38,13 @@ struct Measure {
 [[nodiscard]] Measure measure_row(const NamedTensor& tensor, std::int64_t base,
                                   std::span<const std::int64_t> places);
 
-// Requires: rms_scale. The least sqrt(s / length + eps).
+// Requires: rms_scale. The smallest sqrt(s / length + eps).
 [[nodiscard]] double least_root(const LeafCall& call);
 
-// Requires: add_rms_norm, and its targets are computed. The least sqrt(mean of s^2 + eps).
+// Requires: add_rms_norm with computed targets. The smallest sqrt(mean of s^2 + eps).
 [[nodiscard]] double least_norm_root(const LeafCall& call);
 
-// Requires: a leaf with scores, and its targets are computed.
+// Requires: a leaf with scores and computed targets.
 [[nodiscard]] ScoreSizes measure_scores(const LeafCall& call);
 
 }  // namespace harpe

@@ -14,7 +14,7 @@ int axis_of(const Blocks& blocks, const std::string& name) {
   return found;
 }
 
-// Data say nothing that is known before they are read: no rule of positions.
+// Masks on data have no rule of positions.
 bool goes_by_data(const Mask& mask) { return read_mask(mask).contract->data; }
 
 }  // namespace
@@ -44,10 +44,10 @@ std::optional<ResolvedMask> resolve_masks(const Blocks& blocks, const Stmt& stmt
   return resolved;
 }
 
-// In a rectangle the differences k - q are all those between its two corners.
+// In a rectangle, k - q takes all values between those of its two corners.
 Coverage classify(const Visibility& visible, Interval queries, Interval keys) {
   if (queries.size() <= 0 || keys.size() <= 0) return Coverage::Empty;
-  const std::int64_t first = std::max(keys.begin, visible.prefix);  // not seen by all as prefix
+  const std::int64_t first = std::max(keys.begin, visible.prefix);  // keys outside the prefix
   const std::int64_t least = first - (queries.end - 1);
   const std::int64_t most = keys.end - 1 - queries.begin;
   if (first >= keys.end || (visible.low <= least && most <= visible.high)) return Coverage::Full;

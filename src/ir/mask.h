@@ -11,15 +11,15 @@ namespace harpe {
 
 enum class Coverage : std::uint8_t { Empty, Partial, Full };
 
-// What the masks of one statement hide by position (program.h), names resolved. Masks on data hide
-// more, but which pairs is known at run time only: to blocks they are everywhere partial.
+// The masks by position of one statement (program.h), with names resolved. Masks on data hide more,
+// but only known at run time: for blocks they count as partial everywhere.
 struct ResolvedMask {
   int query_axis = -1;  // index into Blocks::axes
   int key_axis = -1;
   Visibility visible;
 };
 
-// None when no mask of the statement goes by position. Requires: check_program.
+// None if no mask of the statement goes by position. Requires: check_program.
 [[nodiscard]] std::optional<ResolvedMask> resolve_masks(const Blocks& blocks, const Stmt& stmt);
 
 // How much of queries x keys (positions) is visible. An empty interval is Empty.

@@ -12,14 +12,14 @@
 namespace harpe {
 namespace {
 
-constexpr double kDocuments = 4;   // a row, on average
-constexpr double kExtremes = 0.1;  // of lengths: of each of the two ends
+constexpr double kDocuments = 4;   // per row, on average
+constexpr double kExtremes = 0.1;  // the share of lengths at each of the two extremes
 
-// A mask that reads a buffer, in its statement.
+// A mask that reads a buffer.
 struct Use {
   MaskCall call;
-  std::int64_t keys = 0;  // of a sequence, at most
-  std::string lengths;    // what a mask beside it reads, or ""
+  std::int64_t keys = 0;  // the largest length of a sequence
+  std::string lengths;    // the buffer of a `length` mask in the same statement, or ""
 };
 
 Use make_use(const Program& program, const Stmt& stmt, const MaskCall& call) {
@@ -33,7 +33,7 @@ Use make_use(const Program& program, const Stmt& stmt, const MaskCall& call) {
   return use;
 }
 
-// The mask that reads the buffer; all that do are of one kind (check_masks).
+// The mask that reads the buffer. All masks that read it have one kind (check_masks).
 std::optional<Use> find_use(const Program& program, const std::string& buffer) {
   for (const std::vector<Nest>* const nests : {&program.nests, &program.given}) {
     for (const Nest& nest : *nests) {
@@ -55,7 +55,7 @@ std::string print_index(std::int64_t flat, const std::vector<std::int64_t>& shap
   return "[" + out + "]";
 }
 
-// What the entries of a mask's buffer may be.
+// The valid range of a mask buffer's entries.
 struct Range {
   std::int64_t low;
   std::int64_t high;
@@ -71,7 +71,7 @@ std::optional<Range> range_of(const Use& use, const Program& program) {
   return std::nullopt;
 }
 
-// How many entries of each row masks look at: of a page table those within the row's length.
+// How many entries of each row masks read: for a page table those within the row's length.
 std::vector<std::int64_t> count_read(const Use& use, const HostTensor& tensor,
                                      const TensorMap& inputs) {
   const std::int64_t length = tensor.shape.empty() ? 1 : tensor.shape.back();
@@ -88,7 +88,7 @@ std::vector<std::int64_t> count_read(const Use& use, const HostTensor& tensor,
   return read;
 }
 
-// Requires: no page above `last` among the entries that are read.
+// Requires: no entry that is read names a page above `last`.
 Checked<Ok> check_pages(const std::string& name, const HostTensor& tensor, std::int64_t last,
                         const std::vector<std::int64_t>& read) {
   const std::int64_t length = tensor.shape.back();
@@ -112,7 +112,7 @@ Checked<Ok> check_pages(const std::string& name, const HostTensor& tensor, std::
   return Ok{};
 }
 
-// Documents that follow each other, ids ascending.
+// Consecutive documents with ascending ids.
 void draw_documents(const HostTensor& uniform, HostTensor& out) {
   const std::int64_t length = out.shape.back();
   const double border = 2 * (kDocuments - 1) / static_cast<double>(length) - 1;
@@ -135,7 +135,7 @@ void draw_lengths(const HostTensor& uniform, std::int64_t keys, HostTensor& out)
   }
 }
 
-// Every row takes some of `pages` pages, in any order; where it has more entries, the last are -1.
+// Every row gets some of `pages` pages in any order; further entries are -1.
 void draw_pages(const HostTensor& uniform, std::int64_t pages, HostTensor& out) {
   const std::int64_t length = out.shape.back();
   std::vector<std::int64_t> left(static_cast<std::size_t>(pages));

@@ -149,7 +149,7 @@ std::string_view print(Monoid monoid) { return kMonoids.at(static_cast<std::size
 
 std::optional<Monoid> parse_monoid(std::string_view text) {
   const auto found = std::ranges::find(kMonoids, text);
-  // Store is the absence of a word, not an empty one.
+  // Store is the absence of a keyword, so an empty text does not parse.
   if (found == kMonoids.end() || text.empty()) return std::nullopt;
   return static_cast<Monoid>(found - kMonoids.begin());
 }

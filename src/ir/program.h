@@ -33,7 +33,7 @@ struct Axis {
   std::string name;
   Poly size;
   bool dynamic = false;
-  std::string of;  // the axis this ragged one belongs to, or ""
+  std::string of;  // the owner of this ragged axis, or ""
   std::int64_t align = 1;
   friend bool operator==(const Axis&, const Axis&) = default;
 };
@@ -49,7 +49,7 @@ struct Buffer {
   std::string dtype_param;  // in a template: the parameter that names the dtype; "" when ground
   std::vector<Dim> dims;
   Role role = Role::In;
-  // In a template: the parameter without which an input is not there, as of a mask; or "".
+  // In a template: the parameter without which the input does not exist, as for a mask; or "".
   std::string condition = {};
   friend bool operator==(const Buffer&, const Buffer&) = default;
 };
@@ -92,15 +92,15 @@ struct Access {
 // last query and the last key: d = k - q - (|K| - |Q|) is 0 where a query meets its own key.
 //   causal(Q, K)      seen iff d <= 0
 //   window(Q, K, n)   seen iff -n < d <= 0: the n latest keys, the query's own included
-//   prefix(Q, K, n)   the first n keys are seen by all, whatever the masks above say
-// Others ask data, integers that the leaf reads like an operand; b is the batch entry:
+//   prefix(Q, K, n)   every query sees the first n keys, whatever the masks above hide
+// Others depend on data: integers that the leaf reads like an operand; b is the batch entry:
 //   doc(Q, K, seg)    seen iff seg[b, q] = seg[b, k]: documents packed into one sequence
 //   length(K, len)    seen iff k < len[b]
-//   paged(K, n, tab)  keys are kept in pages of n slots: slot p * n + r holds key i * n + r where
-//                     tab[b, i] = p, and `length` beside it counts keys, not slots. Slots of a page
+//   paged(K, n, tab)  keys are stored in pages of n slots: slot p * n + r holds key i * n + r if
+//                     tab[b, i] = p, and a `length` mask counts keys, not slots. Slots of a page
 //                     that the table lacks hold no key; an entry of -1 is a page without slots.
-// A key is seen when every mask on data shows it, and by position either all others do but
-// `prefix`, or `prefix` does.
+// A key is visible if every mask on data shows it, and if all masks by position except `prefix`
+// show it or `prefix` does.
 struct Mask {
   Call call;
   // In a template: the parameter that switches it on, a bool or an integer other than 0; or "".
@@ -122,8 +122,8 @@ struct Stmt {
 struct Nest {
   std::string name;
   std::vector<std::string> over;   // iteration space: product of these axes
-  std::vector<std::string> whole;  // inside the leaf, never split in this nest
-  std::vector<std::string> seq;    // only `for`, never `par`, never skewed
+  std::vector<std::string> whole;  // axes inside the leaf, never split in this nest
+  std::vector<std::string> seq;    // axes with `for` only: never `par`, never skewed
   std::vector<Stmt> stmts;
   friend bool operator==(const Nest&, const Nest&) = default;
 };
@@ -133,8 +133,8 @@ struct Program {
   std::vector<Param> params;
   std::vector<Decl> decls;  // in the order written
   std::vector<Nest> nests;
-  // `given nest …`: how inputs follow from other inputs where the caller gives none. Says what the
-  // program may expect of them; no rank computes it (see preparation_of).
+  // `given nest …`: how some inputs follow from other inputs if the caller does not give them. The
+  // program may rely on these equations; no rank computes them (see preparation_of).
   std::vector<Nest> given = {};
   friend bool operator==(const Program&, const Program&) = default;
 };
@@ -147,11 +147,11 @@ struct Program {
 [[nodiscard]] std::vector<const Axis*> axes_of(const Program& program);
 [[nodiscard]] std::vector<const Buffer*> buffers_of(const Program& program);
 
-// A number given to the leaf, as in `rms_scale(x, s; eps=0.001)`. Requires: ground.
+// A numeric attribute of the leaf, as in `rms_scale(x, s; eps=0.001)`. Requires: ground.
 [[nodiscard]] double attribute_of(const Stmt& stmt, std::string_view name, double otherwise);
 
-// The program that makes the inputs which `given` nests write: they are its outputs, the other
-// inputs its inputs. Templates and ground programs.
+// The program that computes the inputs written by `given` nests: they are its outputs, the other
+// inputs are its inputs. For templates and ground programs.
 [[nodiscard]] Program preparation_of(const Program& program);
 
 // The axes a buffer is indexed by, product dimensions flattened, in dimension order.
@@ -160,7 +160,7 @@ struct Program {
 [[nodiscard]] bool is_ground(const Program& program);
 // Requires: ground. The axis' number of elements.
 [[nodiscard]] std::int64_t size_of(const Axis& axis);
-// Requires: ground. Whole (global) shape, product dimensions multiplied out.
+// Requires: ground. The whole (global) shape, with product dimensions multiplied out.
 [[nodiscard]] std::vector<std::int64_t> shape_of(const Program& program, const Buffer& buffer);
 
 [[nodiscard]] std::string_view print(Monoid monoid);  // "" for Store

@@ -21,8 +21,8 @@ Checked<Ok> check_is_ground(const Program& program) {
     reason += (reason.empty() ? "parameter `" : "`, `") + param.name;
   }
   if (!reason.empty()) reason += "`";
-  // Without parameters check_items has refused every name that could stand for one, so what is left
-  // is a size written as an expression.
+  // In a program without parameters, check_items has refused every name that could be a parameter.
+  // Only sizes written as expressions remain.
   for (const Axis* const axis : axes_of(program)) {
     if (!reason.empty()) break;
     if (!axis->size.rest.empty()) reason = "size `" + print(axis->size) + "`";
@@ -40,7 +40,7 @@ Checked<Ok> check_elements(const Program& program, const Buffer& buffer) {
   return Ok{};
 }
 
-// `X[T=S]` runs along S in place of T: both are as long.
+// `X[T=S]` runs along S in place of T: both axes have equal length.
 Checked<Ok> check_renames(const Program& program, const Nest& nest, const Stmt& stmt) {
   for (const std::vector<Access>* accesses : {&stmt.operands, &stmt.targets}) {
     for (const Access& access : *accesses) {
@@ -61,7 +61,7 @@ Checked<Ok> check_renames(const Program& program, const Nest& nest, const Stmt& 
   return Ok{};
 }
 
-// What a leaf computes with has one of the types there are kernels for.
+// Every value that a leaf computes with has a type with kernels.
 Checked<Ok> check_types(const Program& program, const Nest& nest, const Stmt& stmt,
                         const LeafContract& contract) {
   const auto check = [&](const std::vector<Access>& accesses, int except) -> Checked<Ok> {
@@ -117,8 +117,8 @@ Checked<Ok> check_leaf(const Program& program, const Nest& nest, const Stmt& stm
   return check_types(program, nest, stmt, *contract);
 }
 
-// A sum is of what its own statement adds, and a statement has one place for each of its results:
-// targets that are combined, and those of one statement, have no value yet.
+// A sum adds only what its own statement produces, and each result of a statement has its own
+// target. Targets with a monoid, and all targets of one statement, have no earlier value.
 Checked<Ok> check_targets(const Nest& nest, const Stmt& stmt,
                           std::map<std::string, std::string>& writers) {
   std::set<std::string> own;

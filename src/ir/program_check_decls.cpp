@@ -55,7 +55,7 @@ Checked<Ok> check_axis_list(const Program& program, const std::string& where,
   return Ok{};
 }
 
-// What the names of a polynomial may stand for.
+// What a name in a polynomial may refer to.
 enum class PolyUse : std::uint8_t { Size, Cost };
 
 Checked<Ok> check_poly_term(const Program& program, const std::string& where, const Scalar& term,
@@ -226,7 +226,7 @@ Checked<Ok> check_param(const Program& program, std::size_t index) {
   if (is_of_kind(param.value, param.kind)) return Ok{};
   const auto* const name = std::get_if<Name>(&param.value);
   if (name == nullptr) return wrong_kind(param, param.value);
-  // A default that names another parameter: an earlier one, so that there is no cycle.
+  // A default names an earlier parameter, so there is no cycle.
   const auto source = std::ranges::find(begin, self, name->text, &Param::name);
   if (source == self) {
     if (param.kind == "bool" || param.kind == "dtype") return wrong_kind(param, param.value);

@@ -9,7 +9,7 @@
 namespace harpe {
 namespace {
 
-// "B, S": how a buffer is written.
+// "B, S": a buffer's dimensions as text.
 std::string print_dims(const Buffer& buffer) {
   std::string out;
   for (const Dim& dim : buffer.dims) {
@@ -73,7 +73,7 @@ class MaskChecker {
     return contract->data ? check_data(mask, *contract) : Checked<Ok>(Ok{});
   }
 
-  // A number of a mask: in a template an integer parameter may stand for it.
+  // A number of a mask; in a template it may be an integer parameter.
   [[nodiscard]] Checked<Ok> check_number(const Mask& mask, const Scalar& value) const {
     if (const auto* const number = std::get_if<std::int64_t>(&value)) {
       if (*number >= 1) return Ok{};
@@ -91,7 +91,7 @@ class MaskChecker {
                       {"expected", "a length, a whole number or an integer parameter"}});
   }
 
-  // What a mask asks is an input of integers, there whenever the mask is.
+  // The buffer that a mask reads is an input of integers that exists whenever the mask does.
   [[nodiscard]] Checked<Ok> check_data(const Mask& mask, const MaskContract& contract) const {
     const auto* const name = std::get_if<Name>(&mask.call.args.back());
     if (name == nullptr) {
@@ -128,7 +128,7 @@ class MaskChecker {
     return check_dims(mask, contract, *buffer);
   }
 
-  // [batch axes …], and a table's own axis after them.
+  // Dimensions [batch axes …], followed by a table's own axis.
   [[nodiscard]] Checked<Ok> check_dims(const Mask& mask, const MaskContract& contract,
                                        const Buffer& buffer) const {
     const auto misfit = [&] {
@@ -163,7 +163,7 @@ class MaskChecker {
     return std::find(mask.call.args.begin(), end, Scalar(Name{axis})) != end;
   }
 
-  // The axes that a mask speaks of: queries, if it does, and keys.
+  // The axes of a mask: its queries, if any, and its keys.
   static std::pair<std::string, std::string> axes_of_mask(const Mask& mask) {
     const MaskContract& contract = *find_mask_contract(mask.call.function);
     return {contract.queries ? print(mask.call.args[0]) : "",
@@ -171,7 +171,7 @@ class MaskChecker {
   }
 
   [[nodiscard]] Checked<Ok> check_together() const {
-    const Mask* first = nullptr;  // of those between queries and keys, else of all
+    const Mask* first = nullptr;  // a mask with queries and keys, else any mask
     for (const Mask& mask : stmt_.masks) {
       const bool relates = find_mask_contract(mask.call.function)->queries;
       if (first == nullptr || (relates && axes_of_mask(*first).first.empty())) first = &mask;
@@ -201,7 +201,7 @@ class MaskChecker {
     return make_diag(DiagCode::P024, {{"nest", nest_.name}, {"name", widening->call.function}});
   }
 
-  // Where keys lie in pages, a key's place is no position: only `length` counts keys.
+  // With paged keys, a key's place is not its position: only `length` counts keys.
   [[nodiscard]] Checked<Ok> check_paged() const {
     const auto is_paged = [](const Mask& mask) {
       return find_mask_contract(mask.call.function)->kind == MaskKind::Paged;
@@ -214,7 +214,7 @@ class MaskChecker {
     return Ok{};
   }
 
-  // One mask of a kind on data in a statement; one kind of mask for a buffer in a program.
+  // At most one mask of each kind on data per statement; one kind of mask per buffer in a program.
   [[nodiscard]] Checked<Ok> check_data_once() const {
     std::set<std::string> kinds;
     for (const Mask& mask : stmt_.masks) {

@@ -6,7 +6,7 @@
 #include "ir/text.h"
 #include "leaves/leaf.h"
 
-// Rules of dynamic routing (commir.md 8) for what is executed by this library's own leaves.
+// Rules of dynamic routing (commir.md 8) for programs that this library's own leaves execute.
 namespace harpe {
 namespace {
 
@@ -81,7 +81,7 @@ bool goes_through(const Access& access, const Route& route, const std::string& a
   });
 }
 
-// The statement's route, seen from a leaf that reads its index.
+// The route of a statement that reads the route's index.
 const Route* route_of(const Program& program, const Stmt& stmt) {
   for (const Rename& rename : stmt.operands[0].renames) {
     if (!rename.member.empty()) return find_route(program, rename.source);
@@ -89,7 +89,7 @@ const Route* route_of(const Program& program, const Stmt& stmt) {
   return nullptr;
 }
 
-// What a row consists of: the dimensions beside the route's, in order.
+// The dimensions of a row besides the route's, in order.
 std::vector<Dim> features_of(const Program& program, const Access& access, const Route& route) {
   std::vector<Dim> features;
   for (const Dim& dim : find_buffer(program, access.buffer)->dims) {
@@ -158,7 +158,7 @@ Checked<Ok> check_topk(const Program& program, const Nest& nest, const Stmt& stm
   return wrong(std::to_string(choices) + " choices of " + std::to_string(experts) + " experts");
 }
 
-// `j = limit_choices(i[T=Ta])`: i as j, of all tokens.
+// `j = limit_choices(i[T=Ta])`: i has the dimensions of j, for all tokens.
 Checked<Ok> check_limit(const Program& program, const Nest& nest, const Stmt& stmt) {
   const Buffer& wanted = *find_buffer(program, stmt.operands[0].buffer);
   const Buffer& kept = *find_buffer(program, stmt.targets[0].buffer);
@@ -186,7 +186,8 @@ Checked<Ok> check_limit(const Program& program, const Nest& nest, const Stmt& st
                "` over [tokens, choices], and all tokens of the first by a whole axis");
 }
 
-// `(s, y) = add_rms_norm(x, r, w)`: all but w have the same dimensions, w one of their axes, whole.
+// `(s, y) = add_rms_norm(x, r, w)`: all except w have equal dimensions; w has one of their axes,
+// whole.
 Checked<Ok> check_norm(const Program& program, const Nest& nest, const Stmt& stmt) {
   const auto wrong = [&](const std::string& what) {
     return make_diag(DiagCode::P065, {{"nest", nest.name}, {"what", what}});

@@ -8,8 +8,8 @@
 
 namespace harpe {
 
-// Narrow floating types as bit patterns: to nearest even, NaN kept. Inline and without branches
-// where it matters, so that loops over them vectorise. The default rounding mode is assumed.
+// Narrow floating types as bit patterns: rounding to nearest even, NaN preserved. The hot functions
+// are inline and branch-free, so that loops over them vectorise. Assumes the default rounding mode.
 
 [[nodiscard, gnu::always_inline]] inline float widen_bf16(std::uint16_t bits) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
@@ -25,7 +25,7 @@ namespace harpe {
 [[nodiscard, gnu::always_inline]] inline float widen_f16(std::uint16_t bits) {
   const std::uint32_t magnitude = static_cast<std::uint32_t>(bits & 0x7fffU) << 13;
   const std::uint32_t sign = static_cast<std::uint32_t>(bits & 0x8000U) << 16;
-  // Rebias by a multiplication, which also normalises what was subnormal in f16.
+  // Rebias by a multiplication, which also normalises f16 subnormals.
   const float scaled = std::bit_cast<float>(magnitude) * 0x1p112F;
   const std::uint32_t finite = std::bit_cast<std::uint32_t>(scaled);
   const std::uint32_t special = magnitude + ((255U - 31U) << 23);
@@ -58,7 +58,7 @@ namespace harpe {
 }
 
 // The f8 types by their fields. E4M3 has no infinity: its largest exponent holds numbers, and all
-// ones are NaN, which is also what lies beyond its range.
+// ones are NaN. Values beyond its range become that NaN.
 struct F8Format {
   int mantissa;
   int bias;
@@ -90,7 +90,7 @@ constexpr F8Format kE5M2{.mantissa = 2, .bias = 15, .infinity = true};
   if (std::isinf(value)) return static_cast<std::uint8_t>(sign | beyond);
   const int lowest = 1 - format.bias;
   const int exponent = value == 0 ? lowest : std::max(std::ilogb(value), lowest);
-  // In units of the last place; a carry into the next binade is the right code without more ado.
+  // In units of the last place; a carry into the next binade yields the right code as it is.
   const float units = std::nearbyint(std::ldexp(std::fabs(value), format.mantissa - exponent));
   const float code = units + std::ldexp(static_cast<float>(exponent - lowest), format.mantissa);
   return static_cast<std::uint8_t>(sign |

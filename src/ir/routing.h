@@ -10,8 +10,9 @@
 
 namespace harpe {
 
-// What a route's index says (commir.md 8): choice (t, k) takes expert index[t, k], and of every
-// expert the slots 0, 1, 2, … in the order of t, then k. A negative expert is no choice at all.
+// The meaning of a route's index (commir.md 8): choice (t, k) takes expert index[t, k]. Each
+// expert's slots 0, 1, 2, … are assigned in the order of t, then k. A negative expert means no
+// choice.
 struct Routing {
   static constexpr std::int64_t kNone = -1;
 
@@ -22,16 +23,16 @@ struct Routing {
 };
 
 // Requires: ground program; `index` is the route's index buffer [T, Kc], of integers, or some of
-// its rows, such as a rank has. Errors: P206 an expert that does not exist, P207 more choices of
-// one than its slots.
+// its rows, such as a rank's. Errors: P206 an expert does not exist, P207 an expert has more
+// choices than slots.
 [[nodiscard]] Checked<Routing> resolve_route(const Program& program, const Route& route,
                                              const HostTensor& index);
 
-// A route that relates (expert, slot) to (token, choice), where slots are a ragged axis of the
-// experts. Others can be scheduled and verified, but not run.
+// Whether the route relates (expert, slot) to (token, choice), with slots as a ragged axis of the
+// experts. Other routes can be scheduled and verified, but not run.
 [[nodiscard]] bool is_expert_route(const Program& program, const Route& route);
 
-// The axis C of the buffer that is `dyn … of E`, or null. A buffer has one at most (P051).
+// The axis C of the buffer that is `dyn … of E`, or null. A buffer has at most one (P051).
 [[nodiscard]] const Axis* find_ragged_axis(const Program& program, const Buffer& buffer);
 
 }  // namespace harpe

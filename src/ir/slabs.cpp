@@ -14,7 +14,7 @@ struct AxisBlock {
   Region values;  // of the axis' digits
 };
 
-// The axis' blocks that hold something, in logical order.
+// The non-empty blocks of an axis, in logical order.
 std::vector<AxisBlock> blocks_of(const Blocks& blocks, int axis) {
   const AxisTable& table = blocks.axes()[static_cast<std::size_t>(axis)];
   std::vector<AxisBlock> out;
@@ -29,7 +29,7 @@ std::vector<AxisBlock> blocks_of(const Blocks& blocks, int axis) {
   return out;
 }
 
-// Values of some digits of an axis' block.
+// The values of some digits in a block of the axis.
 std::vector<std::int32_t> values_of(const AxisTable& table, const AxisBlock& block,
                                     const std::vector<int>& digits) {
   std::vector<std::int32_t> values;

@@ -7,16 +7,16 @@
 
 namespace harpe {
 
-// A block of the slots of a slab.
+// One block of a slab's slots.
 struct SlabPart {
   Interval slots;
   std::int64_t before = 0;  // slots of the slab before these
-  std::int64_t block = 0;   // its number among all blocks of the axis, of which there are `blocks`
+  std::int64_t block = 0;   // index among the axis' `blocks` blocks
   std::int64_t blocks = 1;
 };
 
-// What `layout C slab(c0, t0, …)` ties together: the tokens of a source block, ascending, and the
-// slots they fill. Without a layout all tokens fill all slots.
+// The correspondence of `layout C slab(c0, t0, …)`: the tokens of a source block, ascending, and
+// the slots that they fill. Without a layout all tokens fill all slots.
 struct Slab {
   std::vector<Interval> tokens;
   std::vector<SlabPart> parts;

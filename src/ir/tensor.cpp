@@ -12,7 +12,7 @@
 namespace harpe {
 namespace {
 
-// To nearest even; beyond the range the end of it, NaN 0.
+// Rounds to nearest even; saturates; NaN becomes 0.
 template <class Integer>
 Integer to_integer(double value) {
   using Limits = std::numeric_limits<Integer>;
@@ -23,7 +23,7 @@ Integer to_integer(double value) {
   return static_cast<Integer>(nearest);
 }
 
-// One representation per type: how its bits lie in memory and what they are as f64.
+// One struct per type: its bits in memory and its value as f64.
 struct AsF64 {
   using Bits = double;
   static double load(Bits bits) { return bits; }

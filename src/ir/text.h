@@ -17,7 +17,7 @@ namespace harpe {
 [[nodiscard]] std::string print(const Topology& topology);
 [[nodiscard]] std::string print(const Program& program);
 [[nodiscard]] std::string print(const NormalForm& form);
-// The items of its nests, a line for each: "mm: par M.0 on a; stage b over a bulk".
+// The items of its nests, one line each: "mm: par M.0 on a; stage b over a bulk".
 [[nodiscard]] std::vector<std::string> print_steps(const NormalForm& form);
 
 [[nodiscard]] Checked<Mesh> parse_mesh(Cursor& cursor);
@@ -25,7 +25,7 @@ namespace harpe {
 [[nodiscard]] Checked<Program> parse_program(Cursor& cursor);
 [[nodiscard]] Checked<NormalForm> parse_form(Cursor& cursor);
 
-// Pieces shared with the schedule script and the plan.
+// Shared with the schedule script and the plan.
 [[nodiscard]] std::string print(const Scalar& scalar);
 [[nodiscard]] std::string print(const Call& call);
 [[nodiscard]] std::string print(const Poly& poly);

@@ -15,7 +15,7 @@ class Attributes {
   Attributes(Cursor& cursor, std::string item, std::vector<std::string> keys)
       : cursor_(cursor), item_(std::move(item)), keys_(std::move(keys)) {}
 
-  // The next attribute's key, or nothing where the line ends.
+  // The next attribute's key; nothing at the end of the line.
   // Errors: T006; T005 for a word that neither is a key nor starts a line.
   [[nodiscard]] Checked<std::optional<std::string>> take_key() {
     if (!cursor_.at(TokenKind::Identifier)) return std::optional<std::string>();
@@ -69,7 +69,7 @@ class FormParser {
   };
   static const std::array<Section, 6> kSections;
 
-  // Lines come in the order of the grammar, so the ones that may still come depend on the last.
+  // Lines must follow the order of the grammar, so the valid next lines depend on the last one.
   [[nodiscard]] Diag unexpected_section() const {
     std::string expected;
     for (std::size_t i = section_; i < kSections.size(); ++i) {
@@ -79,8 +79,8 @@ class FormParser {
     return cursor_.unexpected(expected);
   }
 
-  // The next identifier, which must not be in `seen`: else `refusal` with the name as its
-  // `argument`.
+  // Parses an identifier that must not be in `seen`; otherwise reports `refusal` with the name as
+  // its `argument`.
   Checked<std::string> parse_new_name(std::set<std::string>& seen, std::string_view what,
                                       DiagCode refusal, std::string_view argument,
                                       std::string_view verb = "") {
@@ -292,7 +292,7 @@ class FormParser {
 
   Cursor& cursor_;
   NormalForm form_;
-  std::size_t section_ = 0;  // of the last line read
+  std::size_t section_ = 0;  // of the last line parsed
   // Names in use, per kind.
   std::set<std::string> refined_, parts_, split_, digits_, laid_out_, placed_, nests_, fused_;
 };

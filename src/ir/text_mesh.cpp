@@ -13,7 +13,7 @@ bool is_word(std::string_view content) {
          cursor->peek().text.size() == content.size();
 }
 
-// Text that is one identifier prints bare, whatever it was read from.
+// A text that is one identifier prints without quotes.
 std::string print_figure(const TopologyValue& value) {
   if (const auto* const content = std::get_if<std::string>(&value)) {
     return is_word(*content) ? *content : text::quote(*content);

@@ -11,7 +11,7 @@
 #include "ir/program.h"
 #include "support/lexer.h"
 
-// What the parsers and printers of this folder share.
+// Shared by the parsers and printers of this folder.
 namespace harpe::text {
 
 // `f(x), f(y), …`
@@ -40,7 +40,7 @@ template <class ParseItem>
   return items;
 }
 
-// `f(…)` whose arguments `parse_argument` reads.
+// `f(…)` with arguments that `parse_argument` reads.
 template <class ParseArgument>
 [[nodiscard]] Checked<Call> parse_call_of(Cursor& cursor, ParseArgument parse_argument) {
   Call call;
@@ -52,10 +52,10 @@ template <class ParseArgument>
   return call;
 }
 
-// T005 at `token`: no such word; names the nearest and all there are.
+// T005 at `token`: unknown word; names the nearest and all valid words.
 [[nodiscard]] Diag unknown_word(const Cursor& cursor, const Token& token, std::string_view kind,
                                 const std::vector<std::string>& words);
-// T006 at `token`: the attribute was given before.
+// T006 at `token`: the attribute occurs twice.
 [[nodiscard]] Diag given_twice(const Cursor& cursor, const Token& token, std::string_view item);
 
 // The printed words of an enumeration whose last enumerator is `last`.
@@ -70,7 +70,7 @@ template <class Enum>
   return words;
 }
 
-// A word of an enumeration: T001 where no identifier stands, T005 for a word it does not have.
+// A word of an enumeration: T001 if there is no identifier, T005 for an unknown word.
 template <class Enum>
 [[nodiscard]] Checked<Enum> parse_word(Cursor& cursor, std::string_view kind,
                                        std::optional<Enum> (*parse)(std::string_view), Enum last) {

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::array<std::string_view, 3> kPolicies = {"exact", "drop", "pad"};
 
-// The identifiers of one item in the order written: where a refused name stands.
+// The identifiers of one item in textual order, to locate a refused name.
 using ItemNames = std::vector<Token>;
 
 class ProgramParser {
@@ -46,13 +46,13 @@ class ProgramParser {
                               "`axis`, `buffer`, `route`, `leaf`, `given`, `nest` or `}`");
   }
 
-  // The name of something the program declares or refers to.
+  // The name of a declared or referenced item.
   Checked<std::string> parse_name(std::string_view what) {
     if (cursor_.at(TokenKind::Identifier)) names_.push_back(cursor_.peek());
     return cursor_.expect_identifier(what);
   }
 
-  // Ends an item: its names are those read since the last one ended.
+  // Ends an item: returns the names read since the previous item.
   ItemNames take_names() { return std::exchange(names_, {}); }
 
   Checked<Scalar> parse_value() {
@@ -144,7 +144,7 @@ class ProgramParser {
     return Dim(std::move(axis));
   }
 
-  // `if packed`, or nothing.
+  // `if packed`, or an empty string.
   Checked<std::string> parse_condition() {
     if (!cursor_.accept("if")) return std::string();
     return parse_name("a bool or integer parameter");
@@ -313,7 +313,7 @@ class ProgramParser {
     return stmt;
   }
 
-  // Places a refusal at the name it is about, else at the item's own name.
+  // Moves a diagnostic to the name that it concerns, or else to the item's own name.
   [[nodiscard]] Checked<Ok> locate(Checked<Ok> checked, const ItemNames& names) const {
     if (checked.ok()) return checked;
     Diag diag = std::move(checked).error();
@@ -346,7 +346,7 @@ class ProgramParser {
     return check_nests(program_, program_.given.size());
   }
 
-  // `first`: which nest of the text is the program's first.
+  // `first`: index in the text of the program's first nest.
   [[nodiscard]] Checked<Ok> check_nests(const Program& program, std::size_t first) const {
     for (std::size_t i = 0; i < program.nests.size(); ++i) {
       const Nest& nest = program.nests[i];
@@ -360,10 +360,10 @@ class ProgramParser {
 
   Cursor& cursor_;
   Program program_;
-  ItemNames names_;  // of the item being read
+  ItemNames names_;  // of the current item
   std::vector<ItemNames> param_names_;
   std::vector<ItemNames> decl_names_;
-  std::vector<ItemNames> nest_names_;               // the given ones first
+  std::vector<ItemNames> nest_names_;               // `given` nests first
   std::vector<std::vector<ItemNames>> stmt_names_;  // by nest
 };
 

@@ -4,8 +4,8 @@
 
 namespace harpe {
 
-// Which keys a query sees, by position: key k is visible to query q iff k < prefix, or
-// low <= k - q <= high.
+// The keys that a query sees by position: key k is visible to query q iff k < prefix, or low <= k -
+// q <= high.
 struct Visibility {
   static constexpr std::int64_t kUnbounded = std::int64_t{1} << 60;  // beyond any position
   std::int64_t low = -kUnbounded;
@@ -14,7 +14,7 @@ struct Visibility {
   friend bool operator==(const Visibility&, const Visibility&) = default;
 };
 
-// The same with positions counted from `query` and from `key` on.
+// The same rule for positions relative to `query` and `key`.
 [[nodiscard]] constexpr Visibility seen_from(Visibility visible, std::int64_t query,
                                              std::int64_t key) {
   return {.low = visible.low + query - key,

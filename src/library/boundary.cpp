@@ -10,7 +10,8 @@
 namespace harpe::library {
 namespace {
 
-// A process has exited or never connected, or the system refused a resource: not the question's.
+// The error is a fault, not the question's: a process exited or never connected, or the system
+// refused a resource.
 bool is_fault(DiagCode code) { return code == DiagCode::N010 || code == DiagCode::X018; }
 
 Warn warn_by(const v1::Options& options) {

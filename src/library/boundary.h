@@ -14,20 +14,20 @@
 #include "support/diag.h"
 #include "support/time_limit.h"
 
-// Between what programs call (harpe::v1) and everything else (harpe).
+// The boundary between what programs call (harpe::v1) and everything else (harpe).
 namespace harpe::library {
 
 [[nodiscard]] v1::Error to_error(const Diag& diag);
-// `title`: of the plan that was executed.
+// `title` names the plan that was executed.
 [[nodiscard]] v1::Error to_error(const FaultReport& report, const std::string& title);
-// Of the exception that is being handled. `reproduction`: what had been made until then.
+// The error for the exception being handled. `reproduction`: what the call had made so far.
 [[nodiscard]] v1::Error to_error_of_exception(const std::string& reproduction);
 
-// An argument that is a time limit, which clocks can add. Errors: I311.
+// Checks a time limit that clocks can add without overflow. Errors: I311.
 [[nodiscard]] harpe::Checked<Ok> check_time(std::string_view argument,
                                             std::chrono::milliseconds time);
 
-// What one call has of its options: a session, and whether the caller has given the work up.
+// The state of one call: its options, its session, and whether the caller has cancelled it.
 class Call {
  public:
   explicit Call(const v1::Options& options);
@@ -36,11 +36,11 @@ class Call {
 
   [[nodiscard]] Session& session() { return session_; }
   [[nodiscard]] const v1::Options& options() const { return options_; }
-  // Tells the caller, who may give up.
+  // Calls the caller's `progress`, which may cancel the call.
   void report(std::string_view stage, std::int64_t done, std::int64_t of);
-  // The same where a stage begins. Errors: I505 the caller has given up.
+  // Reports the beginning of a stage. Errors: I505 the caller has cancelled the call.
   [[nodiscard]] harpe::Checked<Ok> begin(std::string_view stage);
-  // Over once the caller gives up, which is asked at every look.
+  // A limit that reports progress at every check and expires once the caller cancels.
   [[nodiscard]] TimeLimit limit(std::string_view stage);
   [[nodiscard]] bool is_given_up() const { return is_given_up_; }
 
@@ -64,7 +64,7 @@ template <class T, class Body>
   }
 }
 
-// The same of a call that has no options and must cost little: body() is a v1::Checked.
+// The same for a call that has no options and must be cheap: body() returns a v1::Checked.
 template <class Body>
 [[nodiscard]] auto guard(const Body& body) -> decltype(body()) {
   try {

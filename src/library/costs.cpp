@@ -52,7 +52,7 @@ v1::Taxes to_public(const TaxRow& row) {
 
 harpe::Checked<std::vector<v1::Taxes>> tax_schedules(const v1::Question& question, Call& call) {
   HP_TRY(Request request, make_request(question, call));
-  if (question.schedule == "auto") request.schedule.reset();  // then list_taxes takes all
+  if (question.schedule == "auto") request.schedule.reset();  // list_taxes takes every schedule
   const std::optional<std::string> machine = request.machine_text ? std::nullopt : request.machine;
   HP_TRY(const TaxList list, list_taxes(call.session(), request, machine,
                                         simulated_taxes(call.session(), Launch::Graph)));
@@ -123,7 +123,7 @@ harpe::Checked<v1::Tuned> tune_question(const v1::Question& question, const v1::
   HP_TRY(parts.plan,
          call.session().lower(
              {.program = tuned.program, .mesh = tuned.mesh, .script = parts.script, .form = form}));
-  Call quiet({});  // what was found is given, also where the caller has ended the search
+  Call quiet({});  // keep what the search found, also if the caller has cancelled it
   HP_TRY(out.best, make_plan(std::move(parts), quiet));
   return out;
 }

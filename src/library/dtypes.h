@@ -5,7 +5,7 @@
 
 namespace harpe::library {
 
-// The public types are the internal ones.
+// The public types have the values of the internal ones.
 static_assert(static_cast<int>(v1::DType::F32) == static_cast<int>(DType::F32));
 static_assert(static_cast<int>(v1::DType::F16) == static_cast<int>(DType::F16));
 static_assert(static_cast<int>(v1::DType::BF16) == static_cast<int>(DType::BF16));

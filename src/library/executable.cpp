@@ -12,13 +12,13 @@
 #include "library/views.h"
 #include "run/run.h"
 
-// What a public executable stands for.
+// What a public executable holds.
 struct harpe::v1::Executable::State {
   std::shared_ptr<Group::State> group;  // outlives the executable
   Plan plan;
   std::unique_ptr<RankExecutable> executable;
-  std::vector<LocalTensor> tensors = {};    // of its homes
-  std::vector<TensorView> views = {};       // of a launch, by home
+  std::vector<LocalTensor> tensors = {};    // one per home
+  std::vector<TensorView> views = {};       // of one launch, by home
   std::vector<const Argument*> given = {};  // likewise
 };
 
@@ -71,7 +71,8 @@ harpe::Checked<Ok> check_places(const v1::LocalTensor& tensor, const TensorView&
                 print_strides(view));
 }
 
-// Where dense tensors lie, which is exact; what strides reach may interleave with another tensor.
+// The memory of a dense tensor, which is exact. With other strides another tensor may interleave,
+// so no memory is returned.
 std::span<const std::byte> memory_of(const TensorView& tensor) {
   if (!is_dense(tensor)) return {};
   std::int64_t bytes = size_in_bytes(tensor.dtype);
@@ -97,7 +98,7 @@ harpe::Checked<Ok> check_apart(const State& state) {
   return Ok{};
 }
 
-// Of a name that is none of the tensors'.
+// The error for a name that no tensor has.
 Diag refuse_name(const State& state, std::string_view name) {
   std::string known;
   for (const v1::LocalTensor& tensor : state.tensors) {
@@ -108,7 +109,8 @@ Diag refuse_name(const State& state, std::string_view name) {
                                     {"found", "no tensor of the plan"}});
 }
 
-// Numbers that masks and routes read are addresses of a kind. GPUs take them as they are.
+// Checks indices that masks and routes read, because the CPU uses them as addresses. GPUs do not
+// check them.
 harpe::Checked<Ok> check_indices(const State& state) {
   if (state.group->is_on_gpu) return Ok{};
   TensorMap indices;
@@ -125,14 +127,14 @@ harpe::Checked<Ok> check_indices(const State& state) {
   return Ok{};
 }
 
-// Callers that launch often give arguments in the order of tensors.
+// Tries `likely` first: callers usually pass arguments in the order of tensors.
 std::size_t find_tensor(const State& state, std::string_view name, std::size_t likely) {
   if (likely < state.tensors.size() && state.tensors[likely].name == name) return likely;
   const auto found = std::ranges::find(state.tensors, name, &v1::LocalTensor::name);
   return static_cast<std::size_t>(found - state.tensors.begin());
 }
 
-// Puts the views in the order of homes. On GPUs it allocates nothing where all is well.
+// Puts the views in the order of homes. On GPUs it allocates nothing unless it reports an error.
 harpe::Checked<Ok> sort_arguments(State& state, std::span<const v1::Argument> arguments) {
   std::ranges::fill(state.given, nullptr);
   for (const v1::Argument& argument : arguments) {
@@ -163,7 +165,7 @@ harpe::Checked<Ok> sort_arguments(State& state, std::span<const v1::Argument> ar
   return check_apart(state);
 }
 
-// No partial results: those are of several ranks together.
+// Refuses partial results, because several ranks hold them together.
 harpe::Checked<Ok> check_whole(const v1::Plan& plan) {
   for (const v1::Buffer& buffer : plan.buffers()) {
     if (!buffer.partial) continue;

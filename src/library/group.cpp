@@ -11,7 +11,7 @@
 namespace harpe::library {
 namespace {
 
-// A caller's exchange as the library has it.
+// Adapts a caller's exchange to the library's interface.
 class GivenExchange final : public transport::Exchange {
  public:
   explicit GivenExchange(std::shared_ptr<v1::Exchange> given) : given_(std::move(given)) {}
@@ -37,7 +37,7 @@ class GivenExchange final : public transport::Exchange {
   std::shared_ptr<v1::Exchange> given_;
 };
 
-// The other way round.
+// Adapts the library's exchange to the public interface.
 class OwnExchange final : public v1::Exchange {
  public:
   explicit OwnExchange(std::shared_ptr<transport::Exchange> own) : own_(std::move(own)) {}

@@ -5,7 +5,7 @@
 #include "exec/group/group.h"
 #include "harpe/group.h"
 
-// What a public group stands for.
+// What a public group holds.
 struct harpe::v1::Group::State {
   std::shared_ptr<Exchange> exchange;
   std::unique_ptr<RankGroup> group;
@@ -14,7 +14,7 @@ struct harpe::v1::Group::State {
 
 namespace harpe::library {
 
-// Of a call: what could not be done, or what has happened.
+// The error of a launch that was refused, or of an execution that failed.
 [[nodiscard]] v1::Error to_error(const LaunchFailure& failure);
 
 }  // namespace harpe::library

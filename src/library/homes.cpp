@@ -13,7 +13,8 @@ namespace {
 
 using Ranges = std::vector<v1::Range>;
 
-// Positions along a row-major product of axes: `outer` of those before, `inner` of the last.
+// Positions along a row-major product of axes: `outer` for all axes but the last, `inner` for the
+// last.
 Ranges multiply(const Ranges& outer, const std::vector<Interval>& inner, std::int64_t size) {
   Ranges out;
   const auto add = [&](const v1::Range& range) {

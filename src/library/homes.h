@@ -9,11 +9,11 @@
 
 namespace harpe::library {
 
-// Inputs, then outputs of a plan, and which elements each rank holds at home. Requires: the plan is
-// lowered or parsed (its form is well formed).
+// A plan's inputs, then its outputs, and the elements that each rank holds at home. Requires: the
+// plan was lowered or parsed, so its form is well formed.
 [[nodiscard]] std::vector<v1::Buffer> list_buffers(const Plan& plan);
 
-// How ranks hold the axes of inputs and outputs, as PlanFacts has it. Requires: the same.
+// The layouts of the axes of inputs and outputs, as in PlanFacts. Requires: as list_buffers.
 [[nodiscard]] std::map<std::string, std::string> list_layouts(const Plan& plan);
 
 }  // namespace harpe::library

@@ -44,7 +44,7 @@ harpe::Checked<v1::Plan> plan_text(const std::string& text, Call& call) {
   const std::string name = "text.plan";
   PlanParts parts;
   HP_TRY(parts.plan, parse_plan_file(text, name));
-  // A large plan is proved by small ones of its schedule, so it has to be that schedule's.
+  // A large plan is proved through small plans of its schedule, so it must follow that schedule.
   if (level_for(parts.plan) == VerifyLevel::Reduced) HP_REQUIRE_OK(check_derived(parts.plan, name));
   parts.why.origin = v1::Origin::Text;
   parts.why.text = "the plan was read from a text";

@@ -14,12 +14,12 @@
 #include "sim/simulate.h"
 #include "verify/verify.h"
 
-// What a public plan stands for; never changed once it is made.
+// What a public plan holds. Immutable once made.
 struct harpe::v1::Plan::State {
   harpe::Plan plan;
-  std::optional<harpe::Script> script;  // none where a text held the normal form alone
-  std::optional<Machine> machine;       // that it was made for
-  std::optional<SearchResult> search;   // for that machine, which found its schedule
+  std::optional<harpe::Script> script;  // none if the text held only the normal form
+  std::optional<Machine> machine;       // the machine the plan was made for
+  std::optional<SearchResult> search;   // the search for that machine that found the schedule
   PlanFacts facts;
   std::vector<Buffer> buffers;
   Certificate certificate;
@@ -29,23 +29,24 @@ struct harpe::v1::Plan::State {
 
 namespace harpe::library {
 
-// What a plan is made with.
+// The parts from which a plan is made.
 struct PlanParts {
   Plan plan;
   std::optional<Script> script = {};
-  std::optional<Machine> machine = {};  // that it fits
+  std::optional<Machine> machine = {};  // that the plan fits
   std::optional<SearchResult> search = {};
   v1::Why why = {};
-  std::optional<Certificate> certificate = {};  // where it is proved already
+  std::optional<Certificate> certificate = {};  // set if the plan is already proved
 };
-// Proves it, and predicts its time. Errors: prove's; simulate's; I505.
+// Proves the plan and predicts its time. Errors: prove's; simulate's; I505.
 [[nodiscard]] harpe::Checked<v1::Plan> make_plan(PlanParts parts, Call& call);
 
-// What a simulation says.
+// Converts the result of a simulation.
 [[nodiscard]] v1::Prediction to_prediction(const Machine& machine, const std::string& family,
                                            const Simulation& simulation);
 
-// The machine of a call about a plan: as in Question, or the plan's own, or the smallest one.
+// The machine for a call about a plan: the given one, as in Question; else the plan's own; else the
+// smallest that fits.
 // Errors: machine_for's; check_fits'.
 [[nodiscard]] harpe::Checked<Machine> machine_of(const v1::Plan::State& state,
                                                  const std::string& given);

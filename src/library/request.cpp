@@ -9,7 +9,7 @@
 namespace harpe::library {
 namespace {
 
-// Names and files' names are one word.
+// Names and paths contain neither braces nor newlines.
 bool is_text(const std::string& word) { return word.find_first_of("{\n") != std::string::npos; }
 
 std::string print_value(const v1::Value& value) {

@@ -8,11 +8,11 @@
 
 namespace harpe::library {
 
-// What a question asks for, as a session takes it. Errors: U119 a plan's text or file.
+// Converts a question to a session's request. Errors: U119 the schedule is a plan's text or file.
 [[nodiscard]] harpe::Checked<Request> make_request(const v1::Question& question, Call& call);
-// Of an operator alone, as in Question::op.
+// A request for an operator alone, as in Question::op.
 [[nodiscard]] harpe::Checked<Request> make_subject(const std::string& op);
-// Of a machine alone, as in Question::machine.
+// Sets the machine alone, as in Question::machine.
 void set_machine(Request& request, const std::string& machine);
 
 // "0.1.0+3fa29c41d7e0"

@@ -18,7 +18,7 @@ namespace {
 using Inputs = std::map<std::string, v1::ConstView>;
 using Outputs = std::map<std::string, v1::View>;
 
-// What came of a run: its result or a fault.
+// The outcome of a run: its result or a fault.
 struct Ran {
   v1::RunResult result;
   std::optional<FaultReport> fault;
@@ -45,7 +45,7 @@ harpe::Checked<Ok> check_options(const v1::RunOptions& options) {
   return check_time("wait_limit", options.wait_limit);
 }
 
-// All inputs, of their buffers' types, with numbers that the program can read.
+// All inputs in their buffers' types, with checked indices.
 harpe::Checked<TensorMap> read_inputs(const Program& program, const Inputs& views) {
   HP_REQUIRE_OK(check_names(program, list_names(views), Role::In));
   TensorMap tensors;
@@ -101,7 +101,7 @@ void give_outputs(TensorMap tensors, const Outputs& views, v1::RunResult& result
   }
 }
 
-// Of each type of an input that is multiplied.
+// The library that multiplies each input type.
 std::vector<std::pair<std::string, std::string>> list_products(const Program& program,
                                                                bool uses_libraries) {
   std::vector<std::pair<std::string, std::string>> products;

@@ -13,13 +13,13 @@
 namespace harpe::library {
 namespace {
 
-// A rank's home of a buffer, and the tensor that the rank has of it.
+// A rank's home of a buffer, and the layout of the rank's tensor of it.
 struct Shard {
   const Buffer* declared = nullptr;
   const v1::Buffer* buffer = nullptr;
   const std::vector<v1::Rectangle>* home = nullptr;
   std::vector<std::vector<v1::Range>> positions = {};  // per dimension, ascending
-  // Per dimension: by the first index of a range, its place in the rank's tensor.
+  // Per dimension: maps the first index of a range to its position in the rank's tensor.
   std::vector<std::map<std::int64_t, std::int64_t>> places = {};
   std::vector<std::int64_t> shape = {};  // of that tensor
 };
@@ -59,7 +59,7 @@ harpe::Checked<Shard> find_shard(const v1::Plan& plan, const std::string& name, 
   return shard;
 }
 
-// The part of a view that begins there and is as large as the rectangle.
+// The part of a view that starts at `begin` and has the rectangle's size.
 template <class Memory>
 v1::BasicView<Memory> part_of(v1::BasicView<Memory> view, const v1::Rectangle& rectangle,
                               const std::vector<std::int64_t>& begin) {
@@ -73,7 +73,7 @@ v1::BasicView<Memory> part_of(v1::BasicView<Memory> view, const v1::Rectangle& r
   return view;
 }
 
-// Calls visit(rectangle, its begin in the whole tensor, its begin in the rank's).
+// Calls visit(rectangle, its begin in the whole tensor, its begin in the rank's tensor).
 template <class Visit>
 void for_each_rectangle(const Shard& shard, const Visit& visit) {
   for (const v1::Rectangle& rectangle : *shard.home) {

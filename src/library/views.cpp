@@ -16,7 +16,7 @@ namespace {
 
 bool is_index(DType dtype) { return dtype == DType::I32 || dtype == DType::I64; }
 
-// May elements of one type be given for the other?
+// Whether a view's type converts to a buffer's type.
 bool is_taken_for(DType given, DType wanted) {
   return is_computed_in(wanted) ? is_computed_in(given) : is_index(wanted) && is_index(given);
 }
@@ -76,7 +76,7 @@ void for_each_element(const v1::BasicView<Memory>& view, const Visit& visit) {
   }
 }
 
-// Row-major, without gaps?
+// Whether the view is row-major without gaps.
 template <class Memory>
 bool is_dense(const v1::BasicView<Memory>& view) {
   std::int64_t stride = 1;

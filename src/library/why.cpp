@@ -5,7 +5,7 @@
 namespace harpe::library {
 namespace {
 
-// The fastest of the others that might have been chosen; null where there is none.
+// The fastest other schedule that could have been chosen; null if there is none.
 const Evaluated* find_runner_up(const SearchResult& result) {
   const Evaluated* next = nullptr;
   for (const auto* const list : {&result.top, &result.baselines}) {

@@ -10,7 +10,7 @@
 
 namespace harpe::library {
 
-// Why a question's plan has its schedule.
+// Explains why a question's plan has its schedule.
 [[nodiscard]] v1::Why explain_choice(const v1::Question& question, const Scheduled& scheduled);
 [[nodiscard]] v1::Why explain_search(const SearchResult& result, const std::string& machine);
 

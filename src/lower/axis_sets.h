@@ -5,7 +5,7 @@
 
 namespace harpe {
 
-// Axes of the mesh, by index, as short unordered lists.
+// Mesh axes by index, as short unordered lists.
 [[nodiscard]] inline bool meets(const std::vector<int>& a, const std::vector<int>& b) {
   return std::ranges::any_of(a, [&](int x) { return std::ranges::find(b, x) != b.end(); });
 }

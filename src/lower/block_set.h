@@ -7,7 +7,7 @@
 
 namespace harpe {
 
-// A set of a buffer's blocks, most of them in runs: 64 in a row share a word.
+// A set of a buffer's blocks, mostly in runs: 64 consecutive blocks share a machine word.
 class BlockSet {
  public:
   [[nodiscard]] bool empty() const { return size_ == 0; }
@@ -28,7 +28,7 @@ class BlockSet {
     return std::uint64_t{1} << (static_cast<std::uint64_t>(block) & ((1U << kShift) - 1));
   }
 
-  std::unordered_map<BlockId, std::uint64_t> words_;  // by what its blocks begin with
+  std::unordered_map<BlockId, std::uint64_t> words_;  // by block number / 64
   std::int64_t size_ = 0;
 };
 

@@ -30,7 +30,7 @@ struct CountingAllocator {
   Clock::Account* account;
 };
 
-// Who has what is later.
+// Which side has some later position.
 constexpr unsigned kOwn = 1;
 constexpr unsigned kOther = 2;
 
@@ -60,7 +60,7 @@ std::int32_t Clock::at(std::size_t strand) const {
   return page ? (*page)[strand % kStrands] : -1;
 }
 
-// What others share is copied before it is changed.
+// Copies a shared branch before it is modified.
 Clock::Branch& Clock::own_branch(BranchPointer& branch) {
   if (branch && branch.use_count() == 1) return *branch;
   auto own = std::allocate_shared<Branch>(CountingAllocator<Branch>(*account_));
@@ -97,7 +97,7 @@ void Clock::join(BranchPointer& own, const BranchPointer& other) {
     own = other;
     return;
   }
-  bool is_other = true;  // what was joined so far
+  bool is_other = true;  // the join so far equals `other`
   for (std::size_t i = 0; i < kPages; ++i) {
     const PagePointer& theirs = (*other)[i];
     PagePointer page = joined((*own)[i], theirs);

@@ -7,12 +7,12 @@
 
 namespace harpe {
 
-// A vector clock: per strand the position of its last task that is known to be over, or -1. A tree
-// of shared pages: clocks share those in which they say the same, so that the memory of many, and
-// the time to copy and join them, is what they say differently.
+// A vector clock: per strand the position of its last task known to be over, or -1. A tree of
+// shared pages: clocks share pages with equal values, so the memory of many clocks, and the time to
+// copy and join them, depends only on their differences.
 class Clock {
  public:
-  // Bytes of all pages of clocks that were made with it; outlives them.
+  // Total bytes of the pages of all clocks that use it; must outlive them.
   using Account = std::int64_t;
 
   Clock() = default;
@@ -20,12 +20,12 @@ class Clock {
 
   [[nodiscard]] std::int32_t at(std::size_t strand) const;
   void set(std::size_t strand, std::int32_t position);
-  // Per strand the later of the two.
+  // Takes the later position per strand.
   void join(const Clock& other);
 
  private:
-  static constexpr std::size_t kStrands = 128;  // of a page
-  static constexpr std::size_t kPages = 32;     // of a branch
+  static constexpr std::size_t kStrands = 128;  // per page
+  static constexpr std::size_t kPages = 32;     // per branch
   using Page = std::array<std::int32_t, kStrands>;
   using PagePointer = std::shared_ptr<Page>;  // null: -1 throughout
   using Branch = std::array<PagePointer, kPages>;

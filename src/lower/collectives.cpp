@@ -13,7 +13,7 @@
 namespace harpe {
 namespace {
 
-// Each destination's part: it pulls from every member, in ascending rank.
+// One member per destination, which pulls from every member in ascending rank.
 std::vector<DraftTask> as_collective(const Exchange& exchange, std::int32_t group) {
   std::vector<DraftTask> members;
   const CollectiveOp op = is_gather(exchange) ? CollectiveOp::AllGather : CollectiveOp::AllToAll;
@@ -37,7 +37,7 @@ std::vector<DraftTask> as_collective(const Exchange& exchange, std::int32_t grou
   return members;
 }
 
-// Who reads slots first from some task on; looks no further than it must.
+// Finds the first readers of slots from some task on, scanning as few tasks as possible.
 class FirstReaders {
  public:
   FirstReaders(const Draft& draft, std::size_t after) : draft_(draft), next_(after) {}
@@ -64,8 +64,8 @@ class FirstReaders {
   std::unordered_map<int, std::size_t> known_;
 };
 
-// The task that folds what member `to` gets, if that is all it folds and in ascending rank: after
-// the exchange, reading each inbox and its own part once.
+// The task that folds what member `to` receives, if it folds nothing else and does so in ascending
+// rank: it runs after the exchange and reads each inbox and its own part once.
 std::optional<std::size_t> folder_of(const Draft& draft, const Exchange& exchange, std::size_t to,
                                      FirstReaders& readers) {
   std::unordered_set<int> inboxes;
@@ -93,8 +93,8 @@ std::optional<std::size_t> folder_of(const Draft& draft, const Exchange& exchang
   return at;
 }
 
-// Where a collective leaves the sums of what would have arrived in an inbox and its like: one slot
-// for each of the drain's slots, whoever of its instances runs.
+// The slots in which a reduce-scatter leaves its sums: one for each slot of the drain, shared by
+// all its instances.
 class SumSlots {
  public:
   explicit SumSlots(Draft& draft) : draft_(draft) {}
@@ -123,7 +123,7 @@ class SumSlots {
   std::map<std::pair<RankId, std::string>, int> known_;
 };
 
-// Rewrites one exchange of partial sums and its folds; false when it is not one.
+// Rewrites one exchange of partial sums with its folds; false if it does not have that form.
 bool reduce_scatter(Draft& draft, const Exchange& exchange, FirstReaders& readers, SumSlots& sums,
                     std::int32_t group, std::vector<DraftTask>& out) {
   std::vector<std::size_t> folders;
@@ -152,7 +152,7 @@ bool reduce_scatter(Draft& draft, const Exchange& exchange, FirstReaders& reader
     for (const auto& row : exchange.tasks) {
       if (row[to] != nullptr) sent[row[to]->writes[0].slot] = &row[to]->reads[0];
     }
-    for (DraftRef& read : member.reads) {  // from where it was sent, not from where it would arrive
+    for (DraftRef& read : member.reads) {  // read at the source instead of the inbox
       if (const auto found = sent.find(read.slot); found != sent.end()) read = *found->second;
     }
     const int sum = sums.of(inbox);

@@ -10,7 +10,7 @@
 namespace harpe {
 namespace {
 
-// One statement of one nest, over all its loops.
+// Walks one statement of one nest over all its loops.
 class StatementWalk {
  public:
   StatementWalk(DraftWriter& writer, const NestSpace& space, const NestStmt& stmt,
@@ -22,7 +22,7 @@ class StatementWalk {
         stager_(writer, space, stmt),
         computer_(writer, space, stmt) {}
 
-  // What holds before any step.
+  // Checks the rules that need no walk.
   Checked<Ok> check() {
     HP_REQUIRE_OK(begin());
     HP_REQUIRE_OK(stager_.check());

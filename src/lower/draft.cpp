@@ -48,8 +48,8 @@ std::vector<bool> holds_of(const Blocks& blocks, std::span<const int> digits,
 
 namespace {
 
-// Blocks over some digits, ascending, as they are cut into boxes: what one step of a digit adds to
-// a block, and how many values it has.
+// Cuts ascending blocks over some digits into boxes. `strides_`: the block difference of one step
+// of each digit.
 class BoxCutter {
  public:
   BoxCutter(const Blocks& blocks, std::span<const int> digits) : strides_(digits.size()) {
@@ -62,8 +62,7 @@ class BoxCutter {
     std::ranges::reverse(extents_);
   }
 
-  // Cuts along the first digit that has gaps or differs between slices, then merges equal
-  // neighbours.
+  // Cuts along the first digit that has gaps or whose slices differ, then merges equal neighbours.
   void cut(std::span<const BlockId> blocks, std::size_t digit, std::vector<Box>& out) const {
     Box whole;
     if (as_product(blocks, whole)) {
@@ -87,8 +86,8 @@ class BoxCutter {
     return static_cast<std::int32_t>(block / strides_[digit] % extents_[digit]);
   }
 
-  // One box if the blocks are a product of contiguous ranges: then it spans from the first of them
-  // to the last.
+  // Makes one box if the blocks are a product of contiguous ranges; the box then spans from the
+  // first block to the last.
   [[nodiscard]] bool as_product(std::span<const BlockId> blocks, Box& box) const {
     box.resize(strides_.size());
     std::int64_t product = 1;
@@ -100,7 +99,7 @@ class BoxCutter {
     return product == std::ssize(blocks) && is_filled(blocks, box);
   }
 
-  // Are these, as many as the box has, all of its blocks? Looked at by runs without a gap.
+  // Whether the blocks, as many as the box has, fill the box. Compares whole runs without gaps.
   [[nodiscard]] bool is_filled(std::span<const BlockId> blocks, const Box& box) const {
     std::size_t inner = box.size();  // digits from here on are within a run
     std::int64_t run = 1;
@@ -120,7 +119,7 @@ class BoxCutter {
     return true;
   }
 
-  // From one value of the digits before `inner` to the next within the box: what that adds.
+  // Advances the digits before `inner` within the box; returns the block difference.
   std::int64_t step(Box& at, const Box& box, std::size_t inner) const {
     std::int64_t added = 0;
     for (std::size_t i = inner; i-- > 0;) {
@@ -132,7 +131,7 @@ class BoxCutter {
     return added;
   }
 
-  // `slice` behind what is there since `first`, as one with it where only `digit` differs.
+  // Appends `slice`. Merges it with the boxes from `first` on if they differ only in `digit`.
   static void append(std::vector<Box>& slice, std::size_t digit, std::size_t first,
                      std::vector<Box>& out) {
     const std::size_t count = slice.size();
@@ -182,7 +181,7 @@ SlotIndex::SlotIndex(const Blocks& blocks, std::span<const int> digits,
   if (steps_.empty()) return;
   group_ = steps_.front().extent;
   is_first_held_ = steps_.front().held;
-  steps_.back().extent = std::int64_t{1} << 62;  // what is left is its value
+  steps_.back().extent = std::int64_t{1} << 62;  // the last digit takes the whole quotient
   for (Step& step : steps_) {
     const auto extent = static_cast<std::uint64_t>(step.extent);
     if (std::has_single_bit(extent)) step.shift = std::countr_zero(extent);
@@ -193,7 +192,7 @@ SlotIndex::Place SlotIndex::locate(BlockId block) const {
   Place place{0, 0};
   for (const Step& step : steps_) {
     std::int64_t value = 0;
-    if (step.shift >= 0) {  // whatever goes block by block would spend its time on divisions
+    if (step.shift >= 0) {  // divisions would dominate the time of loops over blocks
       value = block & (step.extent - 1);
       block >>= step.shift;
     } else {

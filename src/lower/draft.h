@@ -11,8 +11,8 @@
 
 namespace harpe {
 
-// The plan while it is being made: blocks are lists of ids, order is the sequential order of
-// derivation, and what must precede what is still implied by it.
+// The plan under construction: blocks are lists of ids, tasks are in the sequential order of the
+// derivation, and dependences are implicit in that order.
 
 struct DraftSlot {
   RankId rank;
@@ -40,21 +40,21 @@ struct DraftTask {
   std::vector<BlockId> iter;  // over the digits of the nest's axes
   std::vector<DraftRef> reads;
   std::vector<DraftRef> writes;
-  // Where it came from: transfers of one move at one step share an instance, all moves of one loop
-  // position at one step share a position.
+  // The origin of a transfer: transfers of one move at one step share an instance; all moves of one
+  // loop position at one step share a position.
   std::int64_t instance = -1;
   std::int64_t position = -1;
   std::vector<int> over;  // mesh axes the transfer crosses
-  int piece = 0;          // which part of a transfer cut by `chunk`
+  int piece = 0;          // the part of a transfer cut by `chunk`
   How how = How::Bulk;
   Via via = Via::Sm;
-  Fence fence = Fence::PerPut;  // of a put: which puts a signal raised behind it is ordered after
+  Fence fence = Fence::PerPut;  // of a put: which puts a signal behind it covers
   CollectiveOp collective = CollectiveOp::AllGather;
-  std::optional<DType> wire;  // of a ReduceScatter
+  std::optional<DType> wire;  // of a ReduceScatter: the wire type
   std::int32_t group = -1;
   std::int32_t kernel = -1;
-  std::vector<int> after;  // tasks it waits for besides its queue's previous one; filled by order.h
-  bool is_barrier = false;  // a pure ordering node between `after` and whoever waits for it
+  std::vector<int> after;   // besides its queue's previous task; filled by order.h
+  bool is_barrier = false;  // orders `after` before the tasks that wait for it; does nothing itself
 };
 
 struct Draft {
@@ -75,43 +75,43 @@ struct Draft {
   }
 };
 
-// What a time limit gives up.
+// The name of the work that a time limit ends.
 constexpr std::string_view kLowering = "lowering the schedule";
 
 // A transfer handed to a NIC (plan/plan.h).
 [[nodiscard]] bool is_put(const DraftTask& task);
 [[nodiscard]] RankId destination_of(const Draft& draft, const DraftTask& put);
 
-// The queue a transport's tasks run on: copies by SMs share the compute queue.
+// The queue of a transport's tasks; copies by SMs share the compute queue.
 [[nodiscard]] QueueKind queue_of(Via via);
 
-// Which digits of a region stand for all their values; digits of extent 1 always do.
+// Which digits of a region are whole; digits of extent 1 always are.
 [[nodiscard]] std::vector<bool> holds_of(const Blocks& blocks, std::span<const int> digits,
                                          const Region& region);
 
-// The fewest boxes that make up exactly these blocks. Requires: ascending, no duplicates.
+// The fewest boxes that contain exactly these blocks. Requires: ascending, no duplicates.
 [[nodiscard]] std::vector<Box> boxes_of(const Blocks& blocks, std::span<const int> digits,
                                         const std::vector<BlockId>& block_ids);
 
-// One task a line, as `harpe lower` prints a draft.
+// One task per line, as `harpe lower` prints a draft.
 [[nodiscard]] std::string print(const Draft& draft);
 
-// Index of a block among those its slot can hold at one time, and which content it belongs to.
+// Finds a block's index among those that its slot can hold at one time, and its content.
 class SlotIndex {
  public:
   SlotIndex(const Blocks& blocks, std::span<const int> digits, const std::vector<bool>& holds);
   [[nodiscard]] std::int64_t size() const { return size_; }
   struct Place {
     std::int64_t local;    // 0 .. size-1
-    std::int64_t content;  // equal for blocks that can be in the slot together
+    std::int64_t content;  // equal for blocks that can be in the slot at the same time
   };
   [[nodiscard]] Place locate(BlockId block) const;
 
-  // The place looked at last: most blocks follow the one before, in the same group of blocks of
-  // which all or none are held.
+  // The last place found. Most blocks follow the previous one within a group of consecutive blocks
+  // of which the slot holds all or one.
   struct Cursor {
     BlockId block = -1;
-    BlockId end = -1;  // of the group
+    BlockId end = -1;  // end of the group
     Place place{0, 0};
   };
   [[nodiscard]] Place locate(BlockId block, Cursor& cursor) const {
@@ -129,11 +129,11 @@ class SlotIndex {
  private:
   struct Step {
     std::int64_t extent;
-    std::int64_t stride;  // among the values that are held, or among the others
+    std::int64_t stride;  // among the held digits, or among the others
     bool held;
-    int shift = -1;  // of a power of two: its logarithm
+    int shift = -1;  // log2 of the extent if it is a power of two
   };
-  std::vector<Step> steps_;  // least significant first: digits in a row that are held alike
+  std::vector<Step> steps_;  // least significant first: consecutive digits with equal `held`
   std::int64_t size_ = 1;
   std::int64_t group_ = 1;  // blocks in the first step
   bool is_first_held_ = false;

@@ -5,7 +5,7 @@
 namespace harpe {
 namespace {
 
-// One value of type T per block a slot can hold at a time; another content forgets them.
+// One value of type T per block that a slot can hold at a time; a new content clears them.
 template <class T>
 class SlotMap {
  public:
@@ -49,7 +49,7 @@ bool is_boundary(const DraftTask& task) {
   return task.kind == TaskKind::Entry || task.kind == TaskKind::Exit;
 }
 
-// Keeps pair `i` of a copy only where `keep(read ref, write ref, block)` says so.
+// Keeps pair `i` of a copy only if `keep(read ref, write ref, block)` is true.
 template <class Keep>
 void filter_copy(DraftTask& task, const Keep& keep) {
   std::size_t kept = 0;
@@ -118,7 +118,7 @@ void remove_dead_transfers(Draft& draft) {
 
 void remove_redundant_transfers(Draft& draft) {
   std::vector<std::int64_t>
-      first_value;  // per buffer: the values of its input blocks are numbered from here
+      first_value;  // per buffer: the first number of its input blocks' values
   std::int64_t next_value = 1;
   for (const BufferTable& buffer : draft.blocks.buffers()) {
     first_value.push_back(next_value);

@@ -6,14 +6,14 @@
 
 namespace harpe {
 
-// Removes blocks of transfers, and whole tasks, whose result nothing reads before it is
-// overwritten: backward from the outputs (7.2 step 5). A contiguous causal ring stops passing on
-// what nobody needs.
+// Removes blocks of transfers, and whole tasks, whose result no task reads before it is
+// overwritten: backward from the outputs (7.2 step 5). A contiguous causal ring then stops
+// forwarding blocks that no rank needs.
 void remove_dead_transfers(Draft& draft);
 
-// Removes blocks of transfers whose destination already holds that very value, by value numbering
-// in sequential order: K and V that are still in the slot from the last outer step are not sent
-// again.
+// Removes blocks of transfers whose destination already holds the same value, by value numbering in
+// sequential order. For example, K and V that a slot still holds from the last outer step are not
+// sent again.
 void remove_redundant_transfers(Draft& draft);
 
 }  // namespace harpe

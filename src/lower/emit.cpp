@@ -13,7 +13,7 @@
 namespace harpe {
 namespace {
 
-// Of a rank's arena: the largest that the verifier takes.
+// The largest arena of a rank that the verifier accepts.
 constexpr std::int64_t kMostBytes = std::numeric_limits<std::int64_t>::max() / 4;
 
 class Emitter {
@@ -32,7 +32,7 @@ class Emitter {
     for (DraftTask& task : draft_.tasks) {
       HP_REQUIRE_OK(limit.check(kLowering));
       if (!task.is_barrier) plan_.tasks.push_back(emit_task(task));
-      task = {};  // draft and plan are never both in memory
+      task = {};  // frees the draft's task, so that both are never whole in memory
     }
     return std::move(plan_);
   }
@@ -51,7 +51,8 @@ class Emitter {
       std::int64_t bytes = 0;
     };
     std::unordered_map<std::string, Extent> extents;
-    std::map<std::pair<int, std::vector<bool>>, std::int64_t> elements;  // ranks' slots are alike
+    // All ranks' slots have equal sizes.
+    std::map<std::pair<int, std::vector<bool>>, std::int64_t> elements;
     std::vector<std::size_t> order;
     for (std::size_t s = 0; s < used.size(); ++s) {
       if (!used[s]) continue;
@@ -156,14 +157,14 @@ class Emitter {
     return task;
   }
 
-  // The schedule's choice, or else what the program declares for the leaf.
+  // The kernel that the schedule chose, or else the one that the program declares for the leaf.
   std::string kernel_of(const NestForm& form, const Stmt& stmt) const {
     if (form.leaf.kernel) return *form.leaf.kernel;
     const LeafDecl* const declared = find_leaf(draft_.program, stmt.leaf);
     return declared == nullptr ? "" : declared->kernel.value_or("");
   }
 
-  // A read from another rank crosses in the type it arrives in.
+  // Reads from another rank count in the type in which they arrive.
   std::int64_t bytes_crossing(const DraftTask& task) const {
     std::int64_t bytes = 0;
     for (std::size_t i = 0; i < task.reads.size(); ++i) {
@@ -177,8 +178,8 @@ class Emitter {
     return bytes;
   }
 
-  // A signal to a third rank takes another way than the put: no NIC can order the two, and the rank
-  // that counts immediate data is the one that gets it.
+  // A signal to a third rank takes another connection than the put, so no NIC can order the two;
+  // and only the put's destination can count immediate data.
   std::optional<Fence> fence_of(const DraftTask& from, const DraftTask& to) const {
     if (!is_put(from)) return std::nullopt;
     if (destination_of(draft_, from) == to.rank) return from.fence;
@@ -212,7 +213,7 @@ class Emitter {
     }
     for (auto& [node, barrier] : barriers) {
       if (barrier.to.empty()) continue;
-      // One index for all waiting ranks, above every flag in use: a symmetric address.
+      // One flag index for all waiting ranks, above every flag in use: a symmetric address.
       std::int32_t index = 0;
       for (const auto& [rank, count] : flags_) index = std::max(index, count);
       barrier.flag = index;
@@ -226,7 +227,7 @@ class Emitter {
   Plan plan_;
   std::vector<AllocId> alloc_of_;
   std::map<std::pair<RankId, QueueKind>, QueueId> queues_;
-  std::vector<TaskId> ids_;  // per task of the draft; of barriers: none
+  std::vector<TaskId> ids_;  // per task of the draft; none for barriers
   std::map<RankId, std::int32_t> flags_;
 };
 

@@ -6,8 +6,9 @@
 
 namespace harpe {
 
-// Draft -> plan: boxes for block lists, one symmetric arena for the slots (D15: equal name, equal
-// offset and bytes on all ranks), queues, flags (one per signal, on the waiting rank) and barriers.
+// Draft -> plan: block lists become boxes; slots get one symmetric arena (D15: equal name, equal
+// offset and bytes on all ranks); edges become queues, flags (one per signal, on the waiting rank)
+// and barriers.
 // Requires: reduce_order was run.
 [[nodiscard]] Checked<Plan> emit(Draft draft, const TimeLimit& limit);
 

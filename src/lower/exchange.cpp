@@ -36,11 +36,11 @@ std::vector<Exchange> exchanges_of(const Draft& draft, std::size_t begin, std::s
   std::map<RankId, Exchange> groups;  // by the group's rank at coordinate 0
   for (std::size_t i = begin; i < end; ++i) {
     const DraftTask& task = draft.tasks[i];
-    // What a cut leaves of a block has a length only run time knows.
+    // A block cut by a routed digit has a length known only at run time.
     if (task.writes.size() != 1 || task.writes[0].choice >= 0) return {};
     const RankId from = draft.slot(task.reads[0]).rank;
     const RankId to = draft.slot(task.writes[0]).rank;
-    // Behind an inline stage a source may lie with ranks outside the group.
+    // After an inline stage, a source may lie on a rank outside the group.
     if (draft.blocks.with_coordinate(from, over, draft.blocks.coordinate(to, over)) != to) {
       return {};
     }

@@ -11,16 +11,17 @@
 namespace harpe {
 
 // The transfers of one move at one step among the ranks of one group: a square [from][to], null
-// where nothing is sent.
+// where there is no transfer.
 struct Exchange {
   std::vector<RankId> members;  // ascending coordinate along the move's axes
   std::vector<std::vector<const DraftTask*>> tasks;
 };
 
-// One past the transfers of the same instance that follow task `begin`.
+// The index after the last transfer of the same instance as task `begin`.
 [[nodiscard]] std::size_t instance_end(const Draft& draft, std::size_t begin);
 
-// Whether blocks fill one uninterrupted run of their slot. Ranks ask the same over and over.
+// Whether blocks fill one contiguous range of their slot. Caches answers, because many ranks ask
+// the same question.
 class RunCheck {
  public:
   explicit RunCheck(const Draft& draft) : draft_(draft) {}
@@ -33,7 +34,7 @@ class RunCheck {
     std::vector<BlockId> blocks;
   };
   struct Less {
-    using is_transparent = void;  // asks without a copy of the blocks
+    using is_transparent = void;  // look-up without a copy of the blocks
     template <class A, class B>
     bool operator()(const A& a, const B& b) const {
       return parts_of(a) < parts_of(b);
@@ -53,15 +54,16 @@ class RunCheck {
   std::map<std::pair<int, std::vector<bool>>, Shape> shapes_;  // the last one per buffer and holds
 };
 
-// The exchanges that tasks [begin, end) of one instance make up; none when some pair of ranks has
-// more than one transfer.
+// The exchanges among tasks [begin, end) of one instance; none if some pair of ranks has more than
+// one transfer.
 [[nodiscard]] std::vector<Exchange> exchanges_of(const Draft& draft, std::size_t begin,
                                                  std::size_t end);
 
-// Everyone sends every other one contiguous part of equal size (and all, or none, also themselves).
+// Every member sends every other one contiguous part of equal size (and all or none also
+// themselves).
 [[nodiscard]] bool is_regular(const Draft& draft, RunCheck& runs, const Exchange& exchange);
 
-// Everyone sends the same blocks to all.
+// Every member sends the same blocks to all members.
 [[nodiscard]] bool is_gather(const Exchange& exchange);
 
 }  // namespace harpe

@@ -25,7 +25,7 @@ class Fuser {
     return make_diag(DiagCode::F244, {{"fuse", fuse.name}, {"reason", reason}});
   }
 
-  // Program positions of its nests, earlier fusions expanded.
+  // The indices of its nests in the program, with earlier fusions expanded.
   Checked<std::vector<std::size_t>> nests_of(const Fuse& fuse) {
     std::vector<std::size_t> nests;
     for (const std::string& member : fuse.nests) {

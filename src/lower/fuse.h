@@ -5,8 +5,8 @@
 
 namespace harpe {
 
-// Makes the launches that a persistent `fuse` covers on each rank a single one; what lies between
-// them on the queue is done by the same kernel (commir.md 7.1). Errors: F244.
+// Joins, on each rank, the launches of a persistent `fuse` into one. The same kernel does the tasks
+// between them on the queue (commir.md 7.1). Errors: F244.
 [[nodiscard]] Checked<Ok> fuse_kernels(Draft& draft);
 
 }  // namespace harpe

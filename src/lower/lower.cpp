@@ -26,7 +26,7 @@ DraftTask boundary_task(TaskKind kind, RankId rank, bool is_barrier) {
   return task;
 }
 
-// D11: the plan's boundary is part of the plan. Barrier nodes vanish if nothing comes to use them.
+// D11: the boundary is part of the plan. Barrier nodes that stay unused are dropped.
 void add_entries(Draft& draft) {
   for (RankId rank(0); rank.value < draft.blocks.ranks(); ++rank.value) {
     draft.tasks.push_back(boundary_task(TaskKind::Entry, rank, false));
@@ -41,14 +41,14 @@ void add_exits(Draft& draft) {
   }
 }
 
-// D14 may need a digit that the form lacks; each round adds one.
+// D14 may need digits that the form lacks; each round adds one.
 Checked<NormalForm> add_scatter_digits(const Program& program, const Mesh& mesh, NormalForm form) {
   while (true) {
     HP_TRY(const Blocks blocks, Blocks::make(program, mesh, form));
     std::optional<NormalForm> finer;
     for (std::size_t nest = 0; nest < program.nests.size() && !finer; ++nest) {
       const NestForm* nest_form = find_nest(form, program.nests[nest].name);
-      if (nest_form == nullptr) continue;  // derive refuses it
+      if (nest_form == nullptr) continue;  // derive reports it
       HP_TRY(const NestSpace space,
              NestSpace::make(program, blocks, static_cast<int>(nest), *nest_form));
       finer = with_scatter_digit(form, program, blocks, space);

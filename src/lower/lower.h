@@ -16,15 +16,15 @@
 namespace harpe {
 
 struct LowerOptions {
-  // Transfers by the space-time rules of commir.md section 4 alone: no scatter of replicated drains
-  // (D14), no tied lse states, no kernel capabilities, no elimination, merging, packing or
-  // collectives. What the differential tests compare with the executable model.
+  // Derives transfers by the space-time rules of commir.md section 4 alone: no scatter of
+  // replicated drains (D14), no tied lse states, no kernel capabilities, no elimination, merging,
+  // packing or collectives. The differential tests compare this with the executable model.
   bool space_time_only = false;
-  // What the reduction of the order may hold at once, in bytes.
+  // Memory limit of the order reduction, in bytes.
   std::int64_t most_order_bytes = std::int64_t{8} << 30;
   TimeLimit limit = {};
-  // Called after each stage with its name, the draft as text (rendered only when asked for: call
-  // it) and the time it took.
+  // Called after each stage with its name, a function that renders the draft as text, and the time
+  // it took.
   std::function<void(std::string_view stage, const std::function<std::string()>& text,
                      std::chrono::nanoseconds time)>
       after_stage;
@@ -32,14 +32,13 @@ struct LowerOptions {
 
 // ground program + mesh + normal form -> plan: the stages of commir.md 7.2, in order. Pure.
 // Errors: F1xx names and digits, F2xx rules of section 4 (operands, outputs, relay, …), F3xx
-// capability; I504 the order takes more memory; I505 the time is over.
+// capability; I504 the order needs more memory; I505 the time limit expired.
 [[nodiscard]] Checked<Plan> lower(const Program& program, const Mesh& mesh, const NormalForm& form,
                                   const LowerOptions& options = {});
 
-// What can be refused without walking ranks and steps: names and digits, capabilities, and the
-// rules of commir.md 4 that speak of homes, loops and moves. For schedules whose plans are too
-// large to be made (10.6). Errors: those of lower, but F211, F212, F214 and F217, which need the
-// walk.
+// Checks everything that needs no walk over ranks and steps: names and digits, capabilities, and
+// the rules of commir.md 4 on homes, loops and moves. For schedules whose plans are too large to
+// make (10.6). Errors: those of lower, except F211, F212, F214 and F217, which need the walk.
 [[nodiscard]] Checked<Ok> check_rules(const Program& program, const Mesh& mesh,
                                       const NormalForm& form);
 

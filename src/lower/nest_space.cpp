@@ -60,7 +60,8 @@ class Resolver {
     return make_diag(DiagCode::F306, {{"nest", nest_.name}, {"problem", problem}});
   }
 
-  // One route, from (token, choice) to (expert, slot), and its targets by their own axes.
+  // Checks that there is one route, from (token, choice) to (expert, slot), and that targets use
+  // their own axes.
   [[nodiscard]] Checked<Ok> check_routes() const {
     const Route* found = nullptr;
     for (const Stmt& stmt : nest_.stmts) {
@@ -189,7 +190,7 @@ class Resolver {
     return "inside loop `" + blocks_.digits()[static_cast<std::size_t>(digit)].name + "`";
   }
 
-  // The moves of one kind and buffer in a nest are over disjoint mesh axes (commir.md D3).
+  // Moves of one kind and buffer in a nest must cross disjoint mesh axes (commir.md D3).
   [[nodiscard]] Checked<Ok> check_crossed_once(const Move& move) const {
     const auto refuse = [&](const std::string& axis, const std::string& first) {
       return make_diag(DiagCode::F225, {{"move", print(move.kind)},
@@ -257,7 +258,7 @@ class Resolver {
     return Ok{};
   }
 
-  // The leaf visits `order` and then `chunk` inside one kernel: further loops that launch nothing.
+  // The leaf's `order` and `chunk` digits are loops inside one kernel; they launch nothing.
   Checked<Ok> add_kernel_loops() {
     const LeafChoice& leaf = space_.form->leaf;
     if (!leaf.chunk) return Ok{};
@@ -303,14 +304,15 @@ class Resolver {
     return std::ranges::any_of(space_.digits, [&](int digit) { return axis_of(digit) == axis; });
   }
 
-  // commir.md 8: through a route a digit follows the one that a slab layout ties it to; expert
-  // digits are the iteration's own where it runs over choices. Others are chosen at run time: all
-  // values.
+  // commir.md 8: through a route, a digit follows the digit that a slab layout ties it to. Expert
+  // digits follow the iteration's own if the nest runs over choices. All other digits depend on
+  // run-time data and take all values.
   void follow_route(const Route& route, const Rename& rename, OperandMap& map) const {
     const std::string& axis_name = rename.axis;
     const int axis = blocks_.find_axis(axis_name);
     const auto& buffer = blocks_.buffers()[static_cast<std::size_t>(map.buffer)];
-    const bool direct = rename.member == axis_name;  // else blocks of the two axes may differ
+    // Otherwise the two axes may have different blocks.
+    const bool direct = rename.member == axis_name;
     const bool expert =
         direct && axis_name == route.slots.front() && !contains(nest_.over, axis_name);
     for (std::size_t i = 0; i < map.follows.size(); ++i) {
@@ -345,7 +347,7 @@ class Resolver {
       }
       const AxisTable& from =
           blocks_.axes()[static_cast<std::size_t>(blocks_.find_axis(rename.axis))];
-      if (contains(nest_.whole, rename.source)) {  // all of it, whatever its digits
+      if (contains(nest_.whole, rename.source)) {  // the leaf reads the whole axis
         for (int& digit : map.follows) {
           if (std::ranges::find(from.digits, digit) != from.digits.end()) digit = -1;
         }
@@ -384,8 +386,8 @@ class Resolver {
       return make_diag(DiagCode::F215,
                        {{"buffer", target.buffer}, {"nest", nest_.name}, {"axis", axis}});
     }
-    // Over the choices of a route the experts are visited too: all of them at once, or each would
-    // store the whole block.
+    // Over the choices of a route, the nest also runs over the experts. It must run over all at
+    // once, or each would store the whole block.
     for (const int digit : space_.digits) {
       const auto d = static_cast<std::size_t>(digit);
       const bool split = !space_.par[d].empty() || space_.loop_of[d] >= 0;

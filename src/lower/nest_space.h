@@ -13,10 +13,10 @@
 
 namespace harpe {
 
-// One nest of the normal form with its names resolved, and the function everything rests on:
-// which block of a digit rank m works on at time t (commir.md 4.1).
+// One nest of the normal form with resolved names, and the function that all derivation uses: the
+// block of a digit that rank m works on at time t (commir.md 4.1).
 
-using Time = std::span<const std::int32_t>;  // indices of the loops opened so far, outermost first
+using Time = std::span<const std::int32_t>;  // indices of the open loops, outermost first
 
 struct NestLoop {
   int digit = -1;
@@ -35,7 +35,7 @@ struct NestMove {
   int chunk = -1;         // digit
 };
 
-// How an operand is indexed: per digit of its buffer the iteration digit it follows, or -1.
+// How a statement indexes an operand: per digit of the buffer the iteration digit it equals, or -1.
 struct OperandMap {
   int buffer = -1;
   std::vector<int> follows;
@@ -43,12 +43,12 @@ struct OperandMap {
 
 struct NestStmt {
   const Stmt* stmt = nullptr;
-  std::vector<OperandMap> operands;  // all that the leaf reads: what masks read comes last
+  std::vector<OperandMap> operands;  // all reads of the leaf; those of masks come last
   std::vector<int> targets;          // buffers
   std::optional<ResolvedMask> mask;
 };
 
-// The names of these mesh axes, for findings.
+// The names of these mesh axes.
 [[nodiscard]] MeshRef names_of(const Blocks& blocks, const std::vector<int>& axes);
 
 class NestSpace {
@@ -61,17 +61,17 @@ class NestSpace {
   const Nest* program_nest = nullptr;
   const NestForm* form = nullptr;
   std::vector<int> digits;      // of the iteration space
-  std::vector<NestLoop> loops;  // scheduled ones, then the leaf's `order` and `chunk` visits
+  std::vector<NestLoop> loops;  // scheduled loops, then the leaf's `order` and `chunk` loops
   std::size_t scheduled_loops = 0;
   std::vector<std::vector<int>> par;  // per digit of Blocks: mesh axes, or empty
   std::vector<int> loop_of;           // per digit of Blocks: loop, or -1
   std::vector<NestMove> moves;        // in textual order
   std::vector<NestStmt> stmts;
 
-  // Value of loop `loop`'s digit. Requires: t opens it.
+  // The value of loop `loop`'s digit. Requires: `t` opens the loop.
   [[nodiscard]] std::int32_t loop_value(const Blocks& blocks, std::size_t loop, Time t,
                                         RankId rank) const;
-  // Value of a digit at a rank once the loops of t are open; kAll when nothing has fixed it.
+  // The value of a digit at a rank inside the loops of `t`; kAll if nothing fixes it.
   [[nodiscard]] std::int32_t value(const Blocks& blocks, int digit, Time t, RankId rank) const;
 };
 

@@ -14,9 +14,9 @@
 namespace harpe {
 namespace {
 
-// Lists of tasks that grow at their ends and share their beginnings: one is the index of its last
-// node, so that equal lists of neighbouring cells are one number. A list that grows by a task that
-// it grew by last is the same list again.
+// Lists of tasks that grow at the end and share their beginnings. A list is the index of its last
+// node, so equal lists of neighbouring cells have equal numbers. Appending the same task to a list
+// twice gives the same list.
 class TaskLists {
  public:
   static constexpr int kEmpty = 0;
@@ -48,7 +48,7 @@ class TaskLists {
   std::vector<Node> nodes_ = {{}};
 };
 
-// Tasks, each once, in the order in which they were added first.
+// A set of tasks in the order of insertion.
 class TaskSet {
  public:
   explicit TaskSet(std::size_t tasks) : token_of_(tasks, 0) {}
@@ -70,20 +70,20 @@ class TaskSet {
   std::vector<int> tasks_;
 };
 
-// What has touched a slot, in sequential order.
+// The accesses to a slot, in sequential order.
 class SlotHistory {
  public:
   SlotHistory(SlotIndex index, int entry) : index_(std::move(index)), previous_{entry} {
     cells_.resize(static_cast<std::size_t>(index_.size()));
   }
 
-  // What an access to these blocks waits for. Requires: a read finds the content it names, which
-  // the order of derivation guarantees.
+  // Adds the tasks that an access to these blocks waits for. Requires: a read finds the content
+  // that it names, which the order of derivation guarantees.
   void depend(std::span<const BlockId> blocks, bool writes, const TaskLists& lists,
               TaskSet& after) const {
-    bool on_content = false;   // waits for all that touched the content of now
-    bool on_previous = false;  // and of the one before
-    Cell last;                 // neighbouring cells mostly say the same
+    bool on_content = false;   // waits for all accesses to the current content
+    bool on_previous = false;  // waits for all accesses to the previous content
+    Cell last;                 // neighbouring cells are usually equal
     SlotIndex::Cursor cursor;
     for (const BlockId block : blocks) {
       const SlotIndex::Place place = index_.locate(block, cursor);
@@ -103,7 +103,7 @@ class SlotHistory {
     if (on_previous) add_previous(after);
   }
 
-  // `scratch`: for this alone.
+  // `scratch`: working memory.
   void record(std::span<const BlockId> blocks, bool writes, int task, TaskLists& lists,
               TaskSet& scratch) {
     SlotIndex::Cursor cursor;
@@ -120,7 +120,7 @@ class SlotHistory {
     }
   }
 
-  // Every access that may still be under way.
+  // Adds every access that may still be running.
   void collect(const TaskLists& lists, TaskSet& after) const {
     if (touched_.empty()) add_previous(after);
     Cell last;
@@ -135,7 +135,7 @@ class SlotHistory {
  private:
   struct Cell {
     int writer = -1;
-    int readers = TaskLists::kEmpty;  // since the writer
+    int readers = TaskLists::kEmpty;  // since the last write
     friend bool operator==(const Cell&, const Cell&) = default;
   };
 
@@ -158,7 +158,7 @@ class SlotHistory {
   std::vector<Cell> cells_;
   std::vector<std::int64_t> touched_;  // cells of the current content with an access
   std::int64_t content_ = -1;
-  std::vector<int> previous_;  // accesses to the content before
+  std::vector<int> previous_;  // accesses to the previous content
 };
 
 void sort_unique(std::vector<int>& values) {
@@ -206,8 +206,8 @@ class Orderer {
   }
 
  private:
-  // In a collective every rank reads and writes its own memory: what an access waits for, the
-  // member on that memory's rank waits for. Any other task waits for its own accesses.
+  // In a collective every rank accesses its own memory: what an access waits for, the member on
+  // that memory's rank waits for. Any other task waits for its own accesses.
   void order(std::size_t begin, std::size_t end) {
     std::vector<std::vector<int>> after(end - begin);
     const bool grouped = draft_.tasks[begin].group >= 0;
@@ -231,7 +231,7 @@ class Orderer {
     }
   }
 
-  // A collective is done with a rank's memory when that rank's member is over.
+  // A collective has finished with a rank's memory when the member of that rank is over.
   int member_on(int task, RankId rank) const {
     const std::int32_t group = draft_.tasks[static_cast<std::size_t>(task)].group;
     if (group < 0) return task;
@@ -239,7 +239,7 @@ class Orderer {
     return found == members_.end() ? task : found->second;
   }
 
-  // What a task's accesses wait for, and on which rank the memory is.
+  // The tasks that a task's accesses wait for, with the rank of the memory.
   const std::vector<std::pair<int, RankId>>& find_awaited(const DraftTask& task) {
     awaited_.clear();
     const auto keep = [&](RankId memory) {
@@ -277,15 +277,15 @@ class Orderer {
   Draft& draft_;
   std::vector<SlotHistory> histories_;
   TaskLists lists_;
-  TaskSet after_;    // of a ref, or of an Exit
-  TaskSet scratch_;  // of histories
+  TaskSet after_;    // for a ref, or for an Exit
+  TaskSet scratch_;  // for histories
   std::vector<std::pair<int, RankId>> awaited_;
   std::vector<std::vector<std::size_t>> slots_on_;  // per rank
-  std::vector<int> member_at_;                      // per rank: of the group at hand, or -1
+  std::vector<int> member_at_;  // per rank: its member of the current group, or -1
   std::map<std::pair<std::int32_t, RankId>, int> members_;
 };
 
-// Pairs of a waiting rank and another whose Entry it awaits.
+// Counts pairs of a rank and another rank whose Entry it awaits.
 std::size_t pairs_at_entry(const Draft& draft) {
   std::set<std::pair<RankId, RankId>> pairs;
   for (const DraftTask& task : draft.tasks) {

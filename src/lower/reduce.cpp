@@ -26,8 +26,8 @@ void fold_exit(Draft& draft) {
 }
 
 // Vector clocks over strands (verify/order.h): clock[s] = position of the last task of strand s
-// known to be over. A queue is one strand; puts to different ranks are several, and puts that are
-// signalled one by one each their own.
+// known to be over. A queue is one strand. A queue of puts has one strand per destination, or one
+// per put if each put is signalled separately.
 class Reducer {
  public:
   Reducer(Draft& draft, bool may_fold, std::int64_t most_bytes)
@@ -59,11 +59,11 @@ class Reducer {
   }
 
  private:
-  // Whom it puts to, or nobody; rank, queue, and the task where it is a strand by itself.
+  // Destination of a put, or none; rank, queue, and the task if it is its own strand.
   using Strand = std::tuple<RankId, RankId, QueueKind, std::int64_t>;
 
-  // Queues first; then strands of puts to one rank follow each other: it learns of them first, so
-  // that clocks share more.
+  // Queues come first. Strands of puts to one rank are adjacent, because that rank is the first to
+  // know that they are over; so clocks share more pages.
   void number_strands() {
     std::map<std::pair<RankId, QueueKind>, int> queues;
     std::vector<Strand> strands;
@@ -95,7 +95,7 @@ class Reducer {
     return {to, task.rank, task.queue, alone ? static_cast<std::int64_t>(i) : -1};
   }
 
-  // How much clocks have in common is known only on the way. `done`: so many tasks are reduced.
+  // How much clocks share is known only during the reduction. `done`: number of tasks reduced.
   [[nodiscard]] Checked<Ok> check_memory(std::size_t done) const {
     constexpr std::int64_t kMebi = std::int64_t{1} << 20;
     if (account_ <= most_bytes_) return Ok{};
@@ -105,8 +105,8 @@ class Reducer {
                                       {"done", done}});
   }
 
-  // Each for itself; but all behind one counter, where many would still wait for many, or where a
-  // rank could begin again before all have begun: they count on one counter as well.
+  // Reduces each exit by itself. If many pairs of ranks would remain, or if a rank could start its
+  // next execution before all ranks have entered this one, all exits wait at one counter instead.
   void reduce_exits(std::size_t begin) {
     const std::vector<DraftTask> exits(draft_.tasks.begin() + static_cast<std::ptrdiff_t>(begin),
                                        draft_.tasks.end());
@@ -125,7 +125,7 @@ class Reducer {
     }
   }
 
-  // Where entries are behind a counter: whether all of them are over before the Exit.
+  // If entries wait at a counter: whether all entries are over before the Exit.
   [[nodiscard]] bool knows_entries(std::size_t exit) const {
     if (draft_.tasks[exit].is_barrier || !has_entry_counter_) return true;
     for (std::size_t i = 0; i < draft_.tasks.size(); ++i) {
@@ -145,9 +145,9 @@ class Reducer {
     return task.is_barrier ? 0 : others.size();
   }
 
-  // The last task of a strand that a task waits for says that those before it are over.
+  // A wait for a task implies waits for the earlier tasks of its strand, so only the last is kept.
   void keep_last_of_strands() {
-    std::vector<int> waiting(length_.size(), -1);  // per strand: the last task that was looked at
+    std::vector<int> waiting(length_.size(), -1);  // per strand: the last task seen
     for (std::size_t i = 0; i < draft_.tasks.size(); ++i) {
       std::vector<int>& after = draft_.tasks[i].after;
       std::ranges::sort(after, std::ranges::greater{});
@@ -159,7 +159,8 @@ class Reducer {
     }
   }
 
-  // How many later tasks look at a task's clock: those behind it, and the next of its queue.
+  // Counts the later tasks that read a task's clock: its successors, and the next task of its
+  // queue.
   void count_uses() {
     uses_.assign(draft_.tasks.size(), 0);
     std::vector<int> last(last_.size(), -1);
@@ -178,14 +179,15 @@ class Reducer {
     if (--uses_[at] == 0) clocks_[at] = {};
   }
 
-  // What a task knows by its queue alone: of a put that it was posted, not that it has arrived.
+  // The clock that queue order alone gives. For a put it says that it was posted, not that it
+  // arrived.
   void begin_behind(int previous) {
     known_ = none_;
     if (previous < 0) return;
     known_ = clocks_[static_cast<std::size_t>(previous)];
   }
 
-  // Events and barriers behind a put drain its queue; a signal does what its fence says.
+  // Events and barriers behind a put cover its queue's puts; a signal covers what its fence says.
   void join_signalled(Clock& clock, std::size_t from, const DraftTask& to) const {
     clock.join(clocks_[from]);
     arrive(clock, from);
@@ -202,8 +204,8 @@ class Reducer {
     clock.set(strand, std::max(clock.at(strand), position_[task]));
   }
 
-  // The members of a collective meet: whoever waits for one knows what all of them waited for, but
-  // not that the others are over.
+  // The members of a collective meet: a wait for one member covers what all members waited for, but
+  // not the other members themselves.
   void reduce(std::size_t begin, std::size_t end) {
     met_ = none_;
     for (std::size_t i = begin; i < end; ++i) {
@@ -248,12 +250,12 @@ class Reducer {
   std::vector<std::vector<std::size_t>> puts_;  // per queue, so far
   Clock::Account account_ = 0;
   Clock none_;
-  // Per task, while somebody looks at it: what the next of its queue knows. Of a put not that it
-  // has arrived; copies that say so and copies that no longer do would share nothing.
+  // Per task, while still needed: the clock for the next task of its queue. It leaves out that a
+  // put has arrived, because clocks with and without that would share no pages.
   std::vector<Clock> clocks_;
-  std::vector<std::int32_t> uses_;  // per task: who still will
+  std::vector<std::int32_t> uses_;  // per task: readers of its clock that are left
   bool keeps_clocks_ = false;       // exits may be reduced twice
-  Clock met_, known_;               // of the tasks at hand
+  Clock met_, known_;               // of the current tasks
 };
 
 }  // namespace

@@ -33,8 +33,8 @@ bool in_every_target(const Blocks& blocks, const NestStmt& stmt, const StateGrou
   });
 }
 
-// A digit to scatter a reduction over `axes` by: a loop that rotates over them, else any unbound
-// one.
+// A digit over which to scatter a reduction across `axes`: a loop that rotates over them, else any
+// unbound one.
 int free_digit(const Blocks& blocks, const NestSpace& space, const NestStmt& stmt,
                const StateGroup& group, const std::vector<int>& axes, const std::set<int>& taken) {
   int best = -1;
@@ -51,11 +51,11 @@ int free_digit(const Blocks& blocks, const NestSpace& space, const NestStmt& stm
   return best;
 }
 
-struct Reduction {  // a drain level over whose axes some parallel digit still has to be gathered
+struct Reduction {  // a drain level over whose axes a parallel digit must be gathered
   int digit;
   std::vector<int> axes;
   int level;
-  bool disjoint;  // the targets have the digit: parts, not sums
+  bool disjoint;  // the targets have the digit: parts are disjoint
 };
 
 std::vector<Reduction> replicated_reductions(const Blocks& blocks, const NestSpace& space,
@@ -64,7 +64,7 @@ std::vector<Reduction> replicated_reductions(const Blocks& blocks, const NestSpa
   const BufferTable& first = table(blocks, stmt, group.targets.front());
   for (std::size_t level = 0; level < group.chain.size(); ++level) {
     const NestMove& move = *group.chain[level];
-    // Relays end at one rank, and of a one-shot every rank adds up all.
+    // Relays end at one rank, and under a one-shot every rank adds all contributions.
     if (move.spec->how == How::Relay || move.spec->how == How::OneShot) continue;
     for (std::size_t digit = 0; digit < space.par.size(); ++digit) {
       const std::vector<int>& axes = space.par[digit];
@@ -124,7 +124,7 @@ std::vector<ScatterPin> scatter_pins(const Blocks& blocks, const NestSpace& spac
 
 namespace {
 
-// The axis all targets have whose blocks are largest, -1 if none can take another digit.
+// The common axis of all targets with the largest blocks; -1 if none can be split further.
 int widest_common_axis(const NormalForm& form, const Blocks& blocks, const NestStmt& stmt,
                        const StateGroup& group) {
   int widest = -1;
@@ -145,12 +145,12 @@ int widest_common_axis(const NormalForm& form, const Blocks& blocks, const NestS
   return widest;
 }
 
-// `form` with `axis` cut once more, below its explicit digits.
+// `form` with one more digit of `axis`, below its explicit digits.
 NormalForm with_digit(NormalForm form, const Program& program, const Blocks& blocks,
                       const std::string& axis, std::int64_t extent) {
   auto split = std::ranges::find(form.splits, axis, &Split::axis);
   if (split == form.splits.end()) {
-    std::ptrdiff_t at = 0;  // splits are in the order of the program's axes
+    std::ptrdiff_t at = 0;  // in the order of the program's axes
     for (const Axis* other : axes_of(program)) {
       if (other->name == axis) break;
       if (find_split(form, other->name) != nullptr) ++at;

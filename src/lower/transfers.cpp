@@ -11,7 +11,7 @@ namespace {
 
 bool needs_runs(Via via) { return via == Via::Nccl || via == Via::Proxy; }
 
-// A slot for just these blocks: digits in which they differ are whole.
+// Makes a slot for exactly these blocks: digits in which they differ are held whole.
 class PackSlots {
  public:
   explicit PackSlots(Draft& draft) : draft_(draft) {}
@@ -26,7 +26,7 @@ class PackSlots {
       }
     }
     std::vector<bool> holds = holds_of(draft_.blocks, digits, region);
-    while (true) {  // another step may send fewer blocks: a slot has one shape
+    while (true) {  // another step may send fewer blocks, but a slot has one shape
       const auto [it, fresh] =
           known_.try_emplace({name, rank}, static_cast<int>(draft_.slots.size()));
       if (fresh) {
@@ -79,7 +79,7 @@ void pack_strided_transfers(Draft& draft) {
         const RankId from = draft.slot(task.reads[p]).rank;
         const RankId to = draft.slot(task.writes[p]).rank;
         const std::int64_t ranks = draft.blocks.ranks();
-        // Parts of one transfer are all packed before the first is sent: each has its own slot.
+        // All parts of a transfer are packed before the first is sent, so each needs its own slot.
         const std::string distance = std::to_string((to.value - from.value + ranks) % ranks) + "." +
                                      std::to_string(task.piece);
         const DraftSlot target = draft.slot(task.writes[p]);
@@ -114,9 +114,9 @@ void merge_transfers(Draft& draft) {
                          std::vector<int>>;
   std::map<Key, std::size_t> known;
   std::vector<DraftTask>& tasks = draft.tasks;
-  std::size_t kept = 0;  // tasks, at the front
-  // Per slot: the last kept task that reads or writes it. A copy that joins task k happens
-  // then, so nothing since may have made what it reads, or used what it overwrites.
+  std::size_t kept = 0;  // tasks kept so far, at the front
+  // Per slot: the last kept task that reads or writes it. A copy merged into task k runs at k's
+  // time, so no later task may have produced its source or used its destination.
   std::vector<std::int64_t> last_read(draft.slots.size(), -1);
   std::vector<std::int64_t> last_write(draft.slots.size(), -1);
   const auto may_join = [&](const DraftTask& task, std::int64_t k) {

@@ -5,7 +5,8 @@
 
 namespace harpe {
 
-// The capability matrix of commir.md 7.4, as far as the move states anything. Errors: F245.
+// Checks the attributes that a move states against the capability matrix of commir.md 7.4. Errors:
+// F245.
 [[nodiscard]] Checked<Ok> check_transport(const Move& move);
 
 }  // namespace harpe

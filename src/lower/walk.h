@@ -13,16 +13,16 @@
 
 namespace harpe {
 
-// One copy of part of a buffer at some rank: a slot and what is in it now.
+// One copy of part of a buffer at some rank: a slot and the region in it.
 struct Source {
   int slot = -1;
   RankId rank;
   Region region;
   int choice = -1;         // iteration digit that a routed transfer was cut by, or -1
-  std::int32_t value = 0;  // of that digit: which iterations find their operand here
+  std::int32_t value = 0;  // of that digit: the iterations that use this source
 };
 
-// The same slot on every rank, by name.
+// The slots of one name on all ranks.
 struct SlotFamily {
   std::string name;
   int buffer = -1;
@@ -30,7 +30,7 @@ struct SlotFamily {
   DType dtype = DType::F32;
 };
 
-// What every part of the walk shares: the draft being made and the slots known so far.
+// Shared by all parts of the walk: the draft and the slots made so far.
 class DraftWriter {
  public:
   DraftWriter(Draft& draft, bool space_time_only);
@@ -39,16 +39,16 @@ class DraftWriter {
   [[nodiscard]] const Blocks& blocks() const { return draft_.blocks; }
   [[nodiscard]] bool space_time_only() const { return space_time_only_; }
 
-  // The slot of this family on `rank`; made on first use, with the digits of `region` that are
-  // whole.
+  // The slot of this family on `rank`, created at its first use; it holds the digits that are whole
+  // in `region`.
   int slot(const SlotFamily& family, RankId rank, const Region& region);
   int home(int buffer, RankId rank);
 
-  // Blocks of a region that hold any element (D12), ascending. All of them in space-time-only mode.
+  // Non-empty blocks of a region (D12), ascending; in space-time-only mode all blocks.
   [[nodiscard]] std::vector<BlockId> blocks_in(int buffer, const Region& region) const;
   [[nodiscard]] bool is_empty(int buffer, BlockId block) const;
 
-  // Partial states that hold contributions not yet passed on.
+  // Whether a block of partial states has contributions that were not passed on yet.
   [[nodiscard]] bool is_live(int slot, BlockId block) const;
   void set_live(int slot, BlockId block, bool live);
   [[nodiscard]] std::vector<BlockId> live_blocks(int slot, const Region& region) const;
@@ -62,45 +62,46 @@ class DraftWriter {
   Draft& draft_;
   bool space_time_only_;
   std::unordered_map<std::string, std::vector<int>>
-      by_name_;                           // per rank, -1 where there is none yet
-  std::vector<std::vector<bool>> empty_;  // per buffer, per block; {} = none is
-  std::vector<BlockSet> live_;            // per slot: a few of its buffer's many blocks
+      // Per rank; -1: not created.
+      by_name_;
+  std::vector<std::vector<bool>> empty_;  // per buffer, per block; {}: no block is empty
+  std::vector<BlockSet> live_;            // per slot: usually few blocks
   std::int64_t instances_ = 0;
   std::int64_t positions_ = 0;
   std::int32_t kernels_ = 0;
 };
 
-// Ranks that differ from `rank` only along `over`, itself first, then its successors.
+// Ranks that differ from `rank` only along `over`: itself first, then its successors.
 [[nodiscard]] std::vector<RankId> ranks_along(const Blocks& blocks, RankId rank,
                                               const std::vector<int>& over);
 
-// Whom a source pushes to first, after itself.
+// The order in which a source pushes to its peers, after itself.
 enum class FirstPeer : std::uint8_t {
-  Successor,    // results: a rank whose loop starts at itself makes its successor's next
-  Predecessor,  // operands: the rank whose loop comes to the source's next
+  Successor,    // for results: if loops start at the own rank, the successor's block comes next
+  Predecessor,  // for operands: the rank whose loop reaches the source's block next
 };
 
-// Puts the copies from task `first` on, that their sources push, in the order of their distance
-// along `over`, so that no two sources send to one destination at a time.
+// Sorts the copies from task `first` on, which their sources push, by distance along `over`. So no
+// two sources send to one destination at the same time.
 void spread_pushes(DraftWriter& writer, std::size_t first, const std::vector<int>& over,
                    FirstPeer peer);
 
-// Where an operand is after each of its stages; runs the stages of one statement.
+// Tracks where an operand is after each of its stages; runs the stages of one statement.
 class Stager {
  public:
   Stager(DraftWriter& writer, const NestSpace& space, const NestStmt& stmt);
 
-  // Rules that hold before any step. Errors: F209, F210, F224, F227, F301.
+  // Checks the rules that need no walk. Errors: F209, F210, F224, F227, F301.
   [[nodiscard]] Checked<Ok> check() const;
   // All stages at this loop position, at time t. Errors: F209-F212, F224, F301.
   [[nodiscard]] Checked<Ok> run(int position, Time t, std::int64_t position_id);
-  // The last level's copies of an operand at a rank.
+  // The copies of an operand at a rank after its last stage.
   [[nodiscard]] std::vector<Source> sources(int operand, RankId rank) const;
 
  private:
   struct Level {
     const NestMove* move;
-    int cut = -1;  // digit that what arrives is cut by, here or at a level before
+    int cut = -1;  // the digit that arrivals are cut by, at this or an earlier level
     std::vector<std::vector<Source>> at;  // per rank
   };
   struct Operand {
@@ -112,7 +113,7 @@ class Stager {
                                       std::int64_t position_id);
   [[nodiscard]] Region level_region(const Operand& operand, std::size_t level, Time t,
                                     RankId rank) const;
-  // Of a cut level: what serves iterations with this value.
+  // At a cut level: the sources for iterations with this value.
   [[nodiscard]] Checked<std::vector<Source>> find_parts(const Operand& operand, std::size_t level,
                                                         const Region& need, RankId rank,
                                                         std::int32_t value) const;
@@ -134,23 +135,22 @@ class Stager {
   std::vector<Operand> operands_;
 };
 
-// True when the loop just above `move` rotates a digit of `buffer` by one over exactly the move's
-// axes. Otherwise the reason, for F209.
+// Empty if the loop just above `move` rotates a digit of `buffer` by one over exactly the move's
+// axes; otherwise the reason, for F209.
 [[nodiscard]] std::string rotation_defect(const Blocks& blocks, const NestSpace& space,
                                           const NestMove& move,
                                           std::span<const int> followed_digits);
 
-// How one state group's contributions are kept, sent and combined; runs the drains of one
-// statement.
+// Keeps, sends and combines the contributions of one state group; runs the drains of one statement.
 class Drainer {
  public:
   Drainer(DraftWriter& writer, const NestSpace& space, const NestStmt& stmt, StateGroup group);
 
-  // Rules that hold before any step. Errors: F207, F208, F223, F227, F240-F242.
+  // Checks the rules that need no walk. Errors: F207, F208, F223, F227, F240-F242.
   [[nodiscard]] Checked<Ok> check() const;
   [[nodiscard]] Checked<Ok> check_relays() const;  // Errors: F209, F210, F216.
-  // Where what `rank` contributes to `target` now goes: its own Acc slot, or the home under Store;
-  // under an inline drain the owners' slots, each with the region it owns.
+  // Where `rank`'s current contribution to `target` goes: its own Acc slot, or the home under
+  // Store; under an inline drain the owners' slots, each with the region that it owns.
   struct Deposit {
     int slot = -1;
     Region region;
@@ -159,7 +159,7 @@ class Drainer {
   [[nodiscard]] const NestMove* inline_drain() const;  // or null
   // The group's drain at this loop position, if any. Errors: F209-F211, F216, F217, F219.
   [[nodiscard]] Checked<Ok> run(int position, Time t, std::int64_t position_id);
-  // After the last iteration: finalise what is pending, init what got nothing, gather replicas.
+  // After the last iteration: finalises pending states, inits untouched blocks, gathers replicas.
   [[nodiscard]] Checked<Ok> finish();
 
   [[nodiscard]] const StateGroup& group() const { return group_; }
@@ -168,7 +168,7 @@ class Drainer {
   struct Contribution {
     RankId from;
     std::vector<int> slots;                    // per target of the group
-    std::vector<Region> regions;               // what may be live there, per target
+    std::vector<Region> regions;               // regions that may be live, per target
     std::vector<std::vector<BlockId>> blocks;  // per target of the group
   };
   using Regions = std::vector<std::optional<Region>>;  // per target of the group
@@ -234,7 +234,7 @@ class Drainer {
     Regions regions;
   };
   std::vector<std::vector<Travelling>> previous_;  // per level, per rank: a relay's last step
-  std::vector<std::pair<int, BlockId>> consumed_;  // partial states passed on by the running drain
+  std::vector<std::pair<int, BlockId>> consumed_;  // partial states passed on by the current drain
 };
 
 }  // namespace harpe

@@ -36,7 +36,7 @@ std::int32_t value_of(const Blocks& blocks, const BufferTable& buffer, BlockId i
   return blocks.region_of(buffer.digits, id)[static_cast<std::size_t>(at - buffer.digits.begin())];
 }
 
-// The blocks of a transfer cut by the value of one digit; all in one piece when there is none.
+// The blocks of a transfer grouped by their value of `chunk`; one group without `chunk`.
 std::vector<std::vector<BlockId>> cut_by_digit(const Blocks& blocks, const BufferTable& buffer,
                                                const std::vector<BlockId>& ids, int chunk) {
   if (!has_digit(buffer, chunk)) return {ids};
@@ -56,7 +56,7 @@ Drainer::Contribution Drainer::send(const Contribution& from, RankId to, const s
   const Blocks& blocks = writer_.blocks();
   Contribution arrived{
       .from = from.from, .slots = {}, .regions = from.regions, .blocks = from.blocks};
-  std::vector<std::vector<std::vector<BlockId>>> pieces;  // per target, per piece
+  std::vector<std::vector<std::vector<BlockId>>> pieces;  // per target and part
   for (int target = 0; target < static_cast<int>(group_.targets.size()); ++target) {
     const auto i = static_cast<std::size_t>(target);
     const int chunk = writer_.space_time_only() ? -1 : move.chunk;
@@ -95,8 +95,8 @@ Drainer::Contribution Drainer::send(const Contribution& from, RankId to, const s
   return arrived;
 }
 
-// Blocks that have the same sources are combined by one task, sources in the order given; totals of
-// what came in parts, cut by `chunk`, part by part, each once it is there.
+// Blocks with the same sources are combined by one task, with sources in the given order. Totals of
+// transfers cut by `chunk` are combined part by part, each once it has arrived.
 Checked<Ok> Drainer::combine(std::vector<Contribution> sources, RankId rank,
                              const std::vector<int>& results, bool finalise, int chunk) {
   const std::size_t targets = group_.targets.size();
@@ -189,7 +189,7 @@ Checked<Ok> Drainer::finalise_pending() {
   return Ok{};
 }
 
-// D16: an output block that nothing contributes to still has a value, the monoid's identity.
+// D16: an output block without contributions still has a value, the monoid's identity.
 void Drainer::init_untouched() {
   const int levels = static_cast<int>(group_.chain.size());
   for (RankId rank(0); rank.value < writer_.blocks().ranks(); ++rank.value) {
@@ -213,7 +213,7 @@ void Drainer::init_untouched() {
   }
 }
 
-// The all-gather half of a drain to a replicated home (D14), innermost scatter last to be undone.
+// The all-gather half of a drain to a replicated home (D14), from the last scatter to the first.
 void Drainer::gather_replicas() {
   for (int level = static_cast<int>(group_.chain.size()) - 1; level >= 0; --level) {
     std::vector<int> axes;

@@ -68,7 +68,7 @@ Interval Computer::interval_of(std::size_t iteration_axis,
   return writer_.blocks().interval(axis.axis, block);
 }
 
-// Blocks without elements (D12) and fully masked ones do not exist.
+// Empty blocks (D12) and fully masked blocks are not run.
 bool Computer::is_skipped(const std::vector<std::int32_t>& values) const {
   if (!writer_.space_time_only()) {
     for (std::size_t i = 0; i < axes_.size(); ++i) {
@@ -123,7 +123,7 @@ std::vector<BlockId> Computer::run_blocks(Time t, RankId rank) {
   return run;
 }
 
-// Buffers may have many more blocks than a task touches.
+// Clears only the touched flags, because buffers may have many more blocks than a task touches.
 void Computer::forget_touched() {
   for (Touched& touched : touched_) {
     for (const BlockId block : touched.blocks) touched.flags[static_cast<std::size_t>(block)] = 0;
@@ -131,7 +131,8 @@ void Computer::forget_touched() {
   }
 }
 
-// The flagged blocks of a region, ascending: by whichever is fewer, the region's or the touched.
+// The flagged blocks of a region, ascending. Scans the smaller of the region and the touched
+// blocks.
 std::vector<BlockId> Computer::found_blocks(const BufferTable& buffer, const Region& region,
                                             const Touched& touched) const {
   const Blocks& blocks = writer_.blocks();
@@ -160,9 +161,9 @@ std::vector<BlockId> Computer::found_blocks(const BufferTable& buffer, const Reg
   return found;
 }
 
-// Of a routed transfer cut by a digit: the blocks that this task's iterations with the source's
-// value of the digit read, ascending. Every value has its own slot, so a block may be read from
-// several.
+// For a routed transfer cut by a digit: the blocks, ascending, that this task's iterations with the
+// source's digit value read. Each value has its own slot, so a block may be read from several
+// slots.
 std::vector<BlockId> Computer::chosen_blocks(const DraftTask& task, std::size_t operand,
                                              const Source& source) const {
   std::vector<BlockId> chosen;
@@ -227,7 +228,7 @@ Checked<Ok> Computer::add_writes(DraftTask& task, Drainer& drainer, Time t) {
     const int buffer = stmt_.targets[target];
     const Touched& touched = touched_[stmt_.operands.size() + target];
     const NestMove* const move = drainer.inline_drain();
-    std::vector<BlockId> owned;  // once for each owner
+    std::vector<BlockId> owned;  // once per owner
     for (const Drainer::Deposit& deposit : drainer.deposits(static_cast<int>(i), task.rank, t)) {
       std::vector<BlockId> made =
           found_blocks(blocks.buffers()[static_cast<std::size_t>(buffer)], deposit.region, touched);
@@ -262,7 +263,7 @@ void Computer::add_write(DraftTask& task, int slot, const std::vector<BlockId>& 
   if (!further.blocks.empty()) task.writes.push_back(std::move(further));
 }
 
-// Steps of the leaf's own visiting loops share the launch of the scheduled step they are in.
+// The steps of the leaf's own loops share the launch of their scheduled step.
 std::int32_t Computer::kernel_of(Time t, RankId rank) {
   if (launch_.empty()) {
     launch_.assign(static_cast<std::size_t>(writer_.blocks().ranks()), -1);

@@ -6,8 +6,8 @@
 
 namespace harpe {
 
-// The compute task of one rank at one step: which blocks of the iteration space it runs, where its
-// operands are, which partial states it starts or adds to.
+// Makes the compute task of one rank at one step: the iteration blocks that it runs, the slots of
+// its operands, and the partial states that it starts or adds to.
 class Computer {
  public:
   Computer(DraftWriter& writer, const NestSpace& space, const NestStmt& stmt);
@@ -22,7 +22,7 @@ class Computer {
     std::vector<BlockId> strides;  // per iteration digit
     std::vector<BlockId> free;     // over digits the iteration does not have
   };
-  // Which blocks of a buffer a task touches.
+  // The blocks of a buffer that a task accesses.
   struct Touched {
     std::vector<std::uint8_t> flags;  // per block of the buffer
     std::vector<BlockId> blocks;      // ascending
@@ -53,7 +53,7 @@ class Computer {
   const NestSpace& space_;
   const NestStmt& stmt_;
   std::vector<Indexing> indexings_;  // operands, then targets
-  std::vector<Touched> touched_;     // by the task at hand, per indexing
+  std::vector<Touched> touched_;     // by the current task, per indexing
   std::vector<IterationAxis> axes_;
   std::size_t query_axis_ = 0;  // of the mask: positions in axes_
   std::size_t key_axis_ = 0;

@@ -29,16 +29,16 @@ DType Drainer::state_type(int target) const {
   return state_dtype(buffer(target).dtype);
 }
 
-// D14: sums travel in the output's dtype unless `wire` says otherwise; other states as they are,
-// but for those that only change hands: their one rounding is on the way.
+// D14: sums travel in the output's dtype unless `wire` states another. Other states keep their
+// type, unless the move only changes their owner and makes their single rounding.
 DType Drainer::wire_type(int target, const NestMove& move) const {
   if (move.spec->wire) return *move.spec->wire;
   const bool as_result = stmt_.stmt->monoid == Monoid::Sum || only_changes_hands(move);
   return as_result ? buffer(target).dtype : state_type(target);
 }
 
-// The last drain, after every loop, over axes that divide no reduction: each block comes whole from
-// one rank and goes home.
+// The last drain, after every loop, over axes that divide no reduction: one rank sends each block
+// whole to its home.
 bool Drainer::only_changes_hands(const NestMove& move) const {
   const std::size_t last = group_.chain.size() - 1;
   const bool is_last = group_.chain[last]->over == move.over;
@@ -167,8 +167,8 @@ int Drainer::source_slot(int target, std::size_t level, RankId rank, Time t) {
   return level == 0 ? accumulator(target, rank, t) : result_slot(target, level - 1, rank, t);
 }
 
-// Between two drains the state waits in as many slots as the later drain asks for: a relay still
-// sends the last step's while this step's arrives.
+// Between two drains, the state has as many slots as the later drain needs: a relay sends the last
+// step's state while the current one arrives.
 int Drainer::result_slot(int target, std::size_t level, RankId rank, Time t) {
   const bool final = level + 1 == group_.chain.size();
   std::string name = space_.program_nest->name + "." + buffer(target).name;
@@ -181,7 +181,7 @@ int Drainer::result_slot(int target, std::size_t level, RankId rank, Time t) {
                            : t[static_cast<std::size_t>(next.position) - 1] % next.spec->slots();
     name += ".dr" + std::to_string(level) + "." + std::to_string(slot);
   }
-  // Its shape is that of its whole life, from this drain to the next.
+  // The slot's shape covers the state until the next drain.
   const Time life =
       final ? t : t.first(static_cast<std::size_t>(group_.chain[level + 1]->position));
   const std::optional<Region> region = destination(target, level, life, rank);
@@ -196,7 +196,7 @@ int Drainer::result_slot(int target, std::size_t level, RankId rank, Time t) {
 bool Drainer::is_complete(std::size_t level) const {
   if (level + 1 != group_.chain.size()) return false;
   const NestMove& move = *group_.chain[level];
-  if (move.spec->how == How::Inline) return false;  // its owners' sums are finalised at the end
+  if (move.spec->how == How::Inline) return false;  // the owners finalise their sums at the end
   return move.position == (move.spec->how == How::Relay ? 1 : 0);
 }
 
@@ -220,7 +220,7 @@ Checked<Ok> Drainer::collect(std::size_t level, Time t, std::int64_t position_id
   const bool complete = is_complete(level);
   const std::size_t first = writer_.draft().tasks.size();
   std::vector<std::vector<Contribution>>
-      sources;  // all sends first, so that they can be one collective
+      sources;  // all sends first, so that they can become one collective
   for (RankId rank(0); rank.value < ranks; ++rank.value) {
     sources.push_back(collect_at(level, t, rank, instance, position_id));
   }
@@ -253,8 +253,8 @@ Checked<Ok> Drainer::collect(std::size_t level, Time t, std::int64_t position_id
   return Ok{};
 }
 
-// Do several ranks get one block? Ranks differ in the values of digits alone, so the first that
-// gets anything speaks for all.
+// Whether several ranks receive the same block. Ranks differ only in digit values, so the first
+// receiving rank decides for all.
 bool Drainer::is_shared(int target, std::size_t level, Time t) const {
   const Blocks& blocks = writer_.blocks();
   const NestMove& move = *group_.chain[level];
@@ -271,7 +271,8 @@ bool Drainer::is_shared(int target, std::size_t level, Time t) const {
   return false;
 }
 
-// Do several ranks get one block, each with its own part as it is and the others' rounded?
+// Whether several ranks receive the same block, each with its own part exact and the others
+// rounded.
 bool Drainer::rounds_unevenly(std::size_t level, Time t) const {
   if (writer_.space_time_only()) return false;
   const NestMove& move = *group_.chain[level];
@@ -282,8 +283,8 @@ bool Drainer::rounds_unevenly(std::size_t level, Time t) const {
   return false;
 }
 
-// May each rank begin with its own part, which is there first? Replicas add in one order, so that
-// they are of equal bits, and NCCL's exchanges are folded in theirs (D14).
+// Whether each rank may add its own part first, which is there earliest. Replicas must add in one
+// order to have equal bits, and NCCL's exchanges are folded in its order (D14).
 bool Drainer::begins_with_own(std::size_t level, Time t) const {
   if (writer_.space_time_only()) return false;
   if (group_.chain[level]->spec->transport() == Via::Nccl) return false;
@@ -293,7 +294,7 @@ bool Drainer::begins_with_own(std::size_t level, Time t) const {
   return true;
 }
 
-// A rank's own part takes the way through an inbox too, so that replicas are of equal bits (D14).
+// Sends a rank's own part through an inbox too, so that replicas have equal bits (D14).
 void Drainer::round_own(std::vector<Contribution>& sources, RankId rank, std::size_t level, Time t,
                         std::int64_t position_id) {
   const NestMove& move = *group_.chain[level];
@@ -313,7 +314,7 @@ std::string Drainer::inbox_name(std::size_t level, std::int64_t distance, Time t
          std::to_string(step);
 }
 
-// Along these ranks make replicas of what they add up.
+// The mesh axes along which ranks hold replicas of the contributions.
 std::vector<int> Drainer::unbound_axes(const NestMove& move) const {
   std::vector<int> unbound;
   for (const int axis : move.over) {
@@ -324,7 +325,7 @@ std::vector<int> Drainer::unbound_axes(const NestMove& move) const {
   return unbound;
 }
 
-// What no owner took is a replica of what one did: the slot is free for the next step's blocks.
+// A state that no owner took is a replica of a taken one; its slot is free for the next step.
 void Drainer::drop_replicas(std::size_t level, Time t) {
   const std::int64_t ranks = writer_.blocks().ranks();
   for (RankId rank(0); rank.value < ranks; ++rank.value) {
@@ -339,8 +340,8 @@ void Drainer::drop_replicas(std::size_t level, Time t) {
   }
 }
 
-// What owner `rank` gets, from every rank along the drain's axes that holds a part of its own and
-// not a mere replica; in ascending rank.
+// What owner `rank` receives from every rank along the drain's axes that holds its own part rather
+// than a replica, in ascending rank.
 std::vector<Drainer::Contribution> Drainer::collect_at(std::size_t level, Time t, RankId rank,
                                                        std::int64_t instance,
                                                        std::int64_t position_id) {

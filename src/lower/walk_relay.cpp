@@ -42,8 +42,8 @@ Checked<Ok> Drainer::check_relays() const {
   return Ok{};
 }
 
-// The travelling accumulator: what the successor accumulated one step ago arrives, is added to what
-// this rank made meanwhile, and after the last step goes home (Theorem 3).
+// The travelling accumulator: adds the state that arrives from the successor's last step to this
+// rank's contributions, and sends it home after the last step (Theorem 3).
 Checked<Ok> Drainer::relay(std::size_t level, Time t, std::int64_t position_id) {
   HP_REQUIRE_OK(check_relay(level));
   const Blocks& blocks = writer_.blocks();
@@ -86,7 +86,8 @@ Checked<Ok> Drainer::relay(std::size_t level, Time t, std::int64_t position_id) 
   before = std::move(now);
   if (step != blocks.extent(move.over) - 1) return Ok{};
   release();
-  // What goes home now depends on the folds above: it must not merge with the arrivals before them.
+  // Sending home depends on the folds above, so it gets a position of its own and is not merged
+  // with the arrivals before them.
   return relay_home(level, t, instance, writer_.next_position());
 }
 

@@ -5,7 +5,7 @@
 #include "lower/walk.h"
 #include "offers/offers.h"
 
-// What must hold of a statement's targets, homes and drains before any step is walked.
+// Checks a statement's targets, homes and drains before the walk.
 namespace harpe {
 
 Checked<Ok> Drainer::check() const {
@@ -28,8 +28,8 @@ std::vector<int> Drainer::drained_axes() const {
   return axes;
 }
 
-// commir.md 4.3: contributions meet where the home follows or a drain runs, or stay apart in a
-// partial home.
+// commir.md 4.3: contributions are combined along an axis if the home follows it or a drain runs
+// over it, or stay separate in a partial home.
 Checked<Ok> Drainer::check_coverage(const BufferTable& out) const {
   const Blocks& blocks = writer_.blocks();
   const std::vector<int> drained = drained_axes();
@@ -58,8 +58,8 @@ Checked<Ok> Drainer::check_coverage(const BufferTable& out) const {
   return Ok{};
 }
 
-// Along each axis of a partial home the ranks hold disjoint parts: a parallel digit that the buffer
-// lacks divides the sum there, and nothing combines the parts before.
+// Along each axis of a partial home, the ranks hold disjoint parts: a parallel digit that the
+// buffer lacks divides the sum there, and no drain combines the parts earlier.
 Checked<Ok> Drainer::check_partial(const BufferTable& out) const {
   const Blocks& blocks = writer_.blocks();
   for (const int axis : out.partial_axes) {
@@ -82,8 +82,8 @@ Checked<Ok> Drainer::check_partial(const BufferTable& out) const {
   return Ok{};
 }
 
-// commir.md 4.4: the leaf puts each block straight into its owner's memory, so nothing comes after
-// it in the chain and no contribution is a replica to be left out.
+// commir.md 4.4: the leaf stores each block directly into its owner's memory, so no drain may
+// follow and no contribution may be a replica that has to be skipped.
 Checked<Ok> Drainer::check_inline() const {
   const NestMove* move = inline_drain();
   if (move == nullptr) return Ok{};
@@ -109,8 +109,8 @@ Checked<Ok> Drainer::check_inline() const {
   return Ok{};
 }
 
-// Ranks that differ only along an unbound mesh axis all make the same sums; where none is chosen to
-// hand its own to the others, they must add up in the same order.
+// Ranks that differ only along an unbound mesh axis compute the same sums. Unless one of them sends
+// its sum to the others, all must add in the same order.
 Checked<Ok> Drainer::check_replicas(const BufferTable& out) const {
   if (writer_.space_time_only() || stmt_.stmt->monoid == Monoid::Store) return Ok{};
   const Blocks& blocks = writer_.blocks();
@@ -134,7 +134,7 @@ Checked<Ok> Drainer::check_replicas(const BufferTable& out) const {
   return Ok{};
 }
 
-// Every rank along the axes ends with all of it.
+// Every rank along the axes ends with the whole result.
 Checked<Ok> Drainer::check_one_shots(const BufferTable& out) const {
   for (const NestMove* const move : group_.chain) {
     const auto is_divided = [&](const std::vector<int>& axes) { return meets(axes, move->over); };

@@ -32,7 +32,7 @@ Stager::Stager(DraftWriter& writer, const NestSpace& space, const NestStmt& stmt
 }
 
 Checked<Ok> Stager::run(int position, Time t, std::int64_t position_id) {
-  // In textual order over all operands, as the form reads.
+  // In textual order over all operands, as in the form.
   for (const NestMove& move : space_.moves) {
     if (move.position != position || move.spec->kind != MoveKind::Stage) continue;
     for (Operand& operand : operands_) {
@@ -51,8 +51,8 @@ std::vector<Source> Stager::sources(int operand, RankId rank) const {
   return {{writer_.home(o.map->buffer, rank), rank, writer_.blocks().home(o.map->buffer, rank)}};
 }
 
-// commir.md 4.2: digits placed on axes not staged yet stay at the rank's own coordinate; the others
-// follow the need, except that a later stage still has to take its parallel digit.
+// commir.md 4.2: digits placed on axes that are not staged yet keep the rank's own coordinate. The
+// others follow the need, but keep a parallel digit that a later stage must still take.
 Region Stager::level_region(const Operand& operand, std::size_t level, Time t, RankId rank) const {
   const Blocks& blocks = writer_.blocks();
   const BufferTable& buffer = blocks.buffers()[static_cast<std::size_t>(operand.map->buffer)];
@@ -154,7 +154,7 @@ Checked<Ok> Stager::check_relay(const Operand& operand, const NestMove& move) co
   return Ok{};
 }
 
-// Step t > 0 of a relay takes what the successor held one step before.
+// Step t > 0 of a relay takes what the successor held one step earlier.
 Checked<std::vector<Source>> Stager::relay_parts(const Operand& operand, std::size_t level, Time t,
                                                  const Region& need, RankId rank) const {
   const Blocks& blocks = writer_.blocks();
@@ -197,7 +197,8 @@ Checked<Ok> Stager::run_level(Operand& operand, std::size_t level, Time t,
     for (std::int32_t value = 0; value < values; ++value) {
       HP_TRY(std::vector<Source> parts, passed_on ? relay_parts(operand, level, t, need, rank)
                                                   : find_parts(operand, level, need, rank, value));
-      // What others get rounded is rounded here too: replicas of a result are of equal bits (D14).
+      // Rounds the own part as other ranks' parts are rounded, so that replicas have equal bits
+      // (D14).
       const bool alias = parts.size() == 1 && parts[0].rank == rank && parts[0].region == need &&
                          has_type(parts[0], family.dtype);
       if (move.spec->how == How::Inline || alias) {
@@ -249,7 +250,7 @@ Checked<Ok> Stager::check_level(const Operand& operand, std::size_t level) const
   return Ok{};
 }
 
-// What is there of a block is what the level before brought.
+// A cut level only has what the level before brought.
 Checked<Ok> Stager::check_cuts(const Operand& operand, std::size_t level) const {
   const int before = level == 0 ? -1 : operand.levels[level - 1].cut;
   const int here = operand.levels[level].cut;
@@ -264,8 +265,8 @@ Checked<Ok> Stager::check_cuts(const Operand& operand, std::size_t level) const 
                                     {"before", name(before)}});
 }
 
-// A routed transfer cut by a digit the buffer lacks has a slot for each value, with the part of
-// every block that those iterations need.
+// A routed transfer cut by a digit that the buffer lacks has one slot per value, with the part of
+// every block that its iterations need.
 Source Stager::arrival_slot(SlotFamily family, int cut, std::int32_t value, RankId rank,
                             const Region& need) {
   if (cut < 0) return {writer_.slot(family, rank, need), rank, need};

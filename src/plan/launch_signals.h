@@ -6,14 +6,14 @@
 
 namespace harpe::launch {
 
-// Whether it waits for signals itself, and not the launch before it.
+// Whether the kernel itself waits for signals, inside.
 [[nodiscard]] bool waits_inside(const Kernel& kernel);
-// Whether it waits for signals itself, or raises some.
+// Whether the kernel itself waits for signals or raises some.
 [[nodiscard]] bool names_signals(const Kernel& kernel);
 
-// Slots whose elements say by themselves that they are there: addends wait for signals in data
-// there. Each once, in the order of allocations. Where plans take turns with memory, executors keep
-// these apart from what other plans use.
+// Slots in which addends wait for signals in data: each element shows by its value that it is
+// there. Each slot once, in the order of allocations. If plans take turns with memory, executors
+// keep these slots apart from memory that other plans use.
 [[nodiscard]] std::vector<AllocId> inboxes_of(const LaunchPlan& launches);
 
 }  // namespace harpe::launch

@@ -34,7 +34,7 @@ class LaunchPrinter {
     return id.index() < own ? plan_.allocs[id.index()] : launches_.boxes[id.index() - own];
   }
 
-  // With its rank where that is another one.
+  // The allocation's name, with its rank if that is not `rank`.
   [[nodiscard]] std::string name_of(AllocId id, RankId rank) const {
     const Alloc& alloc = alloc_of(id);
     std::string name;
@@ -109,7 +109,7 @@ class LaunchPrinter {
     add_kernels(launch.kernels);
   }
 
-  // Neighbours that are alike and say no more than their name, as one line.
+  // Prints equal neighbouring kernels without panels as one line.
   void add_kernels(const std::vector<Kernel>& kernels) {
     for (std::size_t first = 0; first < kernels.size();) {
       std::size_t end = first + 1;
@@ -188,7 +188,7 @@ class LaunchPrinter {
     }
   }
 
-  // Of an axis of a place: all there is in the program.
+  // The whole length of an axis of a place.
   [[nodiscard]] std::int64_t length_of(AllocId id, std::size_t axis) const {
     const int buffer = blocks_.find_buffer(alloc_of(id).buffer);
     const BufferTable& table = blocks_.buffers()[static_cast<std::size_t>(buffer)];
@@ -205,7 +205,7 @@ class LaunchPrinter {
   const Plan& plan_;
   const Blocks& blocks_;
   const LaunchPlan& launches_;
-  RankId rank_;  // of the launch that is printed
+  RankId rank_;  // of the current launch
   std::string out_;
 };
 

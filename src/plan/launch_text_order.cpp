@@ -9,7 +9,7 @@
 namespace harpe::launch {
 namespace {
 
-// The words that a line of each kind begins with.
+// The words at the beginning of a line of each kind.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 12> kLineWords = {
     {{"launches", ""},
      {"partials16", ""},

@@ -7,8 +7,8 @@
 
 namespace harpe::launch {
 
-// Kinds of lines of a launch plan, in the order in which they may stand: a launch holds
-// kernels, a kernel Arrival to FusedCopy, and a panel of it Addend and Map.
+// Kinds of lines of a launch plan, in their order: a launch contains kernels, a kernel contains
+// Arrival to FusedCopy, and a panel contains Addend and Map.
 enum class LineKind : std::uint8_t {
   Header,
   Partials,
@@ -24,9 +24,8 @@ enum class LineKind : std::uint8_t {
   FusedCopy,
 };
 
-// Takes the words that a line begins with, behind one of kind `last`; none: of
-// the first line, the Header. Errors: T001, which lists the
-// kinds that may stand there.
+// Consumes the words at the beginning of a line that follows one of kind `last`. Without `last` the
+// line must be the Header. Errors: T001, which lists the kinds that may stand there.
 [[nodiscard]] Checked<LineKind> take_kind(Cursor& line, std::optional<LineKind> last);
 
 }  // namespace harpe::launch

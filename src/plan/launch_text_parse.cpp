@@ -20,9 +20,9 @@ using plan_text::parse_rank;
 using plan_text::parse_reference;
 using plan_text::parse_small;
 
-constexpr std::int32_t kMostTimes = 65'536;  // of a kernel in one launch, and of what it joins
+constexpr std::int32_t kMostTimes = 65'536;  // limit of `times` and of `joins`
 
-// One past the largest group of a collective.
+// One more than the largest group of a collective.
 std::size_t count_groups(const Plan& plan) {
   std::int32_t count = 0;
   for (const Task& task : plan.tasks) count = std::max(count, task.group + 1);
@@ -95,8 +95,8 @@ class LaunchParser {
   [[nodiscard]] Kernel& kernel() { return out_.launches.back().kernels.back(); }
   [[nodiscard]] RankId rank() const { return out_.launches.back().rank; }
 
-  // What can be said of a kernel behind its last line: its panels name fused stores that come
-  // later, and it may be there several times.
+  // Checks that need the kernel's last line, because panels name fused stores that follow them.
+  // Then repeats the kernel `times` times.
   void end_kernel() {
     if (times_ == 0) return;
     const std::size_t stores = kernel().fused_stores.size();
@@ -153,7 +153,7 @@ class LaunchParser {
     return Ok{};
   }
 
-  // How many things a signal of the kind may be of.
+  // The number of items that a signal of the kind can refer to.
   [[nodiscard]] std::size_t count_subjects(SignalKind kind) const {
     switch (kind) {
       case SignalKind::Sync:
@@ -170,7 +170,7 @@ class LaunchParser {
       case SignalKind::Taken:
         break;
     }
-    return plan_.tasks.size();  // by the put
+    return plan_.tasks.size();  // puts are numbered by task
   }
 
   Checked<Ok> parse_signal(Cursor& line) {
@@ -202,7 +202,7 @@ class LaunchParser {
     launch.lands = line.at("lands");
     HP_REQUIRE_OK(parse_tasks(line, launch.lands ? "lands" : "does", launch.does));
     launch.is_skipped = line.accept("skipped");
-    // What comes before is issued before.
+    // Launches that come first are issued first.
     const std::size_t launches = out_.launches.size();
     HP_REQUIRE_OK(parse_ids(line, "after", "launch", launches, launch.after));
     HP_REQUIRE_OK(parse_ids(line, "begun", "launch", launches, launch.begun));
@@ -243,7 +243,7 @@ class LaunchParser {
     return Ok{};
   }
 
-  // How often something is there: once where the word is not.
+  // A repeat count; 1 without the word.
   static Checked<std::int32_t> parse_times(Cursor& line, std::string_view word) {
     if (!line.accept(word)) return 1;
     const Token token = line.peek();
@@ -377,7 +377,7 @@ class LaunchParser {
     return Ok{};
   }
 
-  // One or more behind the keyword.
+  // One or more places after the keyword.
   Checked<Ok> parse_places(Cursor& line, std::string_view keyword,
                            std::vector<Place>& places) const {
     if (!line.accept(keyword)) return Ok{};
@@ -391,11 +391,11 @@ class LaunchParser {
   std::size_t groups_;
   PlaceParser places_;
   std::optional<LineKind> last_;
-  // Of the kernel that is read: how often it is there, 0 where none is; and which fused stores its
-  // panels name, and where.
+  // About the current kernel: how often it is repeated (0: no kernel), and the fused stores that
+  // its panels name, with positions.
   std::int32_t times_ = 0;
   std::vector<std::pair<std::int32_t, SourcePosition>> fused_;
-  std::optional<Diag> late_;  // of a line above
+  std::optional<Diag> late_;  // found for an earlier line
   LaunchPlan out_;
 };
 

@@ -91,7 +91,8 @@ Checked<Ok> PlaceParser::parse_places(Cursor& line, RankId rank, std::vector<Pla
   return Ok{};
 }
 
-// `0:512`, or `*` for all there is. No extent: one span too many, refused where the place begins.
+// `0:512`, or `*` for the whole axis. Without an extent there is one span too many, which the
+// caller reports at the place.
 Checked<Interval> PlaceParser::parse_span(Cursor& line, const std::string& alloc,
                                           const Extent* extent) {
   const std::int64_t length = extent == nullptr ? 0 : extent->length;

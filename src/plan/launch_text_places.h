@@ -12,25 +12,25 @@
 
 namespace harpe::launch {
 
-// Allocations and places of a launch plan's text, by their names. Plan and blocks must outlive it.
+// Parses allocations and places in a launch plan's text. Plan and blocks must outlive it.
 class PlaceParser {
  public:
   PlaceParser(const Plan& plan, const Blocks& blocks);
 
-  // One more, behind the plan's; its id is the next one.
+  // Adds an allocation after the plan's; its id is the next one.
   void add_box(const Alloc& box);
 
-  // `C.home`, of the rank, or `C.home@1`; where the rank is not valid it must be written.
+  // `C.home`, on `rank`, or `C.home@1`. If `rank` is not valid, the text must state a rank.
   // Errors: T001, V103, V104.
   [[nodiscard]] Checked<AllocId> parse_alloc(Cursor& line, RankId rank) const;
   // `C.home@1[0:512, *]`, one span for each axis and opaque dimension. Errors: parse_alloc's, V108.
   [[nodiscard]] Checked<Place> parse_place(Cursor& line, RankId rank) const;
-  // Appends places until something else comes: a keyword has no `.`, `[` or `@` behind it.
+  // Appends places up to the next keyword, which has no `.`, `[` or `@` after it.
   [[nodiscard]] Checked<Ok> parse_places(Cursor& line, RankId rank,
                                          std::vector<Place>& places) const;
 
  private:
-  // What a span is along.
+  // The axis or dimension of a span.
   struct Extent {
     std::string name;
     std::int64_t length = 0;

@@ -13,10 +13,9 @@
 
 namespace harpe {
 
-// The Plan: everything an executor, the simulator and the verifier need, and nothing they must
-// guess (commir.md section 7, decisions D11, D14-D19). Self-contained: it carries program, mesh and
-// normal form; they define digits, blocks and homes (ir/blocks.h) and the slots' shapes
-// (plan/slots.h).
+// The Plan: everything that an executor, the simulator and the verifier need, so that they guess
+// nothing (commir.md section 7, decisions D11, D14-D19). It contains program, mesh and normal form,
+// which define digits, blocks and homes (ir/blocks.h) and the slots' shapes (plan/slots.h).
 
 constexpr std::int64_t kPlanVersion = 1;
 
@@ -31,7 +30,7 @@ using Box = std::vector<Range>;
 
 enum class Level : std::uint8_t {
   Home,   // the buffer's own memory, owned by the caller between executions
-  Stage,  // copy after a stage
+  Stage,  // a staged copy
   Acc,    // partial states a nest accumulates into
   Inbox,  // contributions received from one peer
   Drain,  // partial states between two drains of a chain
@@ -39,18 +38,18 @@ enum class Level : std::uint8_t {
   Pack,   // contiguous image of a strided region, for a transport that needs one
 };
 
-// One slot of one rank's arena, or one home. The digits it `holds` whole are fixed; the others take
-// one value at a time, which the block itself names: so the address of a block in a slot follows
-// from (alloc, block) alone. Slots with equal names have equal offset and bytes on all ranks (D15).
+// One slot of one rank's arena, or one home. It `holds` some digits whole, and one value at a time
+// of the others. A block names those values, so the address of a block in a slot follows from
+// (alloc, block) alone. Slots with equal names have equal offset and bytes on all ranks (D15).
 struct Alloc {
   RankId rank;
   std::string name;  // "mm.A.st0.1", "C.home"
   std::string buffer;
   Level level = Level::Home;
   DType dtype = DType::F32;
-  std::vector<bool> holds;  // per digit of the buffer: all its values (true) or one at a time
+  std::vector<bool> holds;  // per digit of the buffer: whole (true) or one value at a time
   std::int64_t offset = 0;  // in the rank's arena, bytes
-  std::int64_t bytes = 0;   // of the largest region it ever holds on any rank
+  std::int64_t bytes = 0;   // of the largest region it holds on any rank
   friend bool operator==(const Alloc&, const Alloc&) = default;
 };
 
@@ -63,8 +62,8 @@ struct Queue {
 };
 
 enum class TaskKind : std::uint8_t {
-  Entry,     // the rank's allocations become this execution's; its `in` homes hold the inputs
-  Exit,      // everything that touches the rank's allocations is over
+  Entry,     // the rank's allocations now belong to this execution; `in` homes hold the inputs
+  Exit,      // every task that accesses the rank's allocations is over
   Init,      // writes the finalised identity of the statement's monoid: 0, and -inf for a logsumexp
   Compute,   // one leaf over `iter`; writes Init or Add partial states (Set under Store)
   Copy,      // reads[i] -> writes[i], same blocks; converts to the destination's dtype
@@ -76,32 +75,32 @@ enum class TaskKind : std::uint8_t {
 };
 
 enum class CollectiveOp : std::uint8_t {
-  AllGather,      // reads[i] -> writes[i]: pulls every member's part, its own included
+  AllGather,      // reads[i] -> writes[i]: pulls every member's part, including its own
   AllToAll,       // the same, with parts that differ by destination
   ReduceScatter,  // sources in ascending rank, combined into writes[0] (Init)
 };
 
 enum class WriteMode : std::uint8_t {
   Read,
-  Init,  // the first contribution: what was there is overwritten
+  Init,  // the first contribution: overwrites
   Add,   // a further contribution, combined by the statement's monoid
   Set,   // a plain value
 };
 
-// A routed transfer cut by a digit the moved buffer lacks: the slot holds, of the blocks it names,
-// what the iterations with this value of the digit need (commir.md 4.5, 8).
+// A routed transfer cut by a digit that the moved buffer lacks: of each block, the slot holds only
+// what the iterations with this digit value need (commir.md 4.5, 8).
 struct RouteChoice {
   std::string digit;
   std::int32_t value = 0;
   friend bool operator==(const RouteChoice&, const RouteChoice&) = default;
 };
 
-// Blocks of one allocation and what is done to them.
+// Blocks of one allocation and the access to them.
 struct Ref {
   AllocId alloc;
   WriteMode mode = WriteMode::Read;
   std::vector<Box> boxes;           // disjoint
-  std::optional<RouteChoice> when;  // of an operand read, or of what a copy brings
+  std::optional<RouteChoice> when;  // of an operand, or of what a copy transfers
   friend bool operator==(const Ref&, const Ref&) = default;
 };
 
@@ -112,7 +111,7 @@ struct Ref {
 struct Task {
   QueueId queue;
   TaskKind kind = TaskKind::Entry;
-  std::string nest;       // Init, Compute, Fold, Finalise, ReduceScatter: whose monoid and leaf
+  std::string nest;       // Init, Compute, Fold, Finalise, ReduceScatter: the statement
   int stmt = 0;           // index in the nest
   std::vector<Box> iter;  // Compute: over the digits of the nest's `over` axes, in that order
   std::vector<Ref> reads;
@@ -121,32 +120,33 @@ struct Task {
   std::int32_t group = -1;  // Collective: members of one operation share it
   // Compute: tasks of one queue with equal kernel are one launch (fuse, chunk).
   std::int32_t kernel = -1;
-  std::string leaf_kernel;  // Compute: the kernel `patch` chose; "" is the executor's default
-  How how = How::Bulk;      // Copy, Collective: the move it came from
+  std::string leaf_kernel;  // Compute: the kernel that `patch` chose; "" is the executor's default
+  How how = How::Bulk;      // Copy, Collective: the move it belongs to
   Via via = Via::Sm;        // Copy, Collective: transport
-  // ReduceScatter: what other ranks' contributions are rounded to on the way; none: not at all.
+  // ReduceScatter: the type that other ranks' contributions are rounded to on the way; none: not
+  // rounded.
   std::optional<DType> wire;
-  std::int64_t bytes = 0;  // Copy, Collective: what crosses from other ranks into the destination
+  std::int64_t bytes = 0;  // Copy, Collective: bytes that arrive from other ranks
   friend bool operator==(const Task&, const Task&) = default;
 };
 
-// `from` completes before `to` starts. Same rank: an event; across ranks: a flag on the
-// waiting rank (D18), release on signal, acquire on wait, compared with >= against the execution's
-// epoch.
+// `from` completes before `to` starts. Within a rank: an event. Across ranks: a signal on the
+// waiting rank (D18), raised with release and awaited with acquire, compared with >= against the
+// execution's epoch.
 enum class SyncKind : std::uint8_t { Event, Flag, Counter };
 struct Sync {
   TaskId from;
   TaskId to;
   SyncKind kind = SyncKind::Event;
   std::int32_t flag = -1;  // index in the waiting rank's flag page
-  // Of a signal raised behind a put (is_put): which puts it is ordered after (commir.md 7.3). None:
-  // no put at all.
+  // For a signal raised behind a put (is_put): the puts that it is ordered after (commir.md 7.3).
+  // None: it is ordered after no put.
   std::optional<Fence> fence = std::nullopt;
   friend bool operator==(const Sync&, const Sync&) = default;
 };
 
-// Every `from` completes before any `to` starts: boundary edges folded into one counter (commir.md
-// 7.2, step 10).
+// Every `from` completes before any `to` starts: many edges replaced by one counter (commir.md 7.2,
+// step 10).
 struct Barrier {
   std::vector<TaskId> from;
   std::vector<TaskId> to;
@@ -156,7 +156,7 @@ struct Barrier {
 
 struct Plan {
   Program program;  // ground
-  Mesh mesh;        // as the caller named it; the form's refinements apply on top
+  Mesh mesh;        // as the caller named it; the form's refinements are not applied
   NormalForm form;
   std::vector<Alloc> allocs;
   std::vector<Queue> queues;
@@ -173,11 +173,11 @@ struct Plan {
 [[nodiscard]] std::string_view print(WriteMode mode);  // "r", "init", "add", "set"
 [[nodiscard]] std::string_view print(SyncKind kind);
 
-// A transfer handed to a NIC: the next task of its queue starts when it is posted, not when it has
-// arrived, and a signal raised behind it may overtake it. An event or a barrier waits until its
-// queue is drained; other signals are ordered by their fence.
+// Whether the task is a transfer handed to a NIC. The next task of its queue starts when the put is
+// posted, before it has arrived, and a signal raised behind it may overtake it. An event or a
+// barrier waits until the queue's puts have arrived; other signals are ordered by their fence.
 [[nodiscard]] bool is_put(const Plan& plan, const Task& task);
-// Where it puts. Requires: is_put and a write.
+// The destination rank. Requires: is_put and a write.
 [[nodiscard]] RankId destination_of(const Plan& plan, const Task& task);
 
 // Bytes of one rank's arena: the largest end of an allocation. Equal on all ranks.

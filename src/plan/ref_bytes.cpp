@@ -16,7 +16,7 @@ double size_over(const Program& program, const std::vector<std::string>& axes) {
   return size;
 }
 
-// The route among whose slots the axis is, or null.
+// The route whose slots include the axis, or null.
 const Route* find_route_over(const Program& program, std::string_view axis) {
   for (const Decl& decl : program.decls) {
     const auto* const route = std::get_if<Route>(&decl);
@@ -61,7 +61,7 @@ RefBytes::BufferShare RefBytes::share_of(const std::string& buffer) const {
 
 std::int64_t RefBytes::length(int axis, std::span<const Range> ranges) const {
   const AxisTable& table = blocks_.axes()[at(axis)];
-  // Digits at the end that are whole make one run of blocks of each choice of those before.
+  // Whole digits at the end form one run of blocks per choice of the earlier digits.
   std::size_t cut = ranges.size();
   std::int64_t run = 1;
   while (cut > 0) {
@@ -86,7 +86,7 @@ std::int64_t RefBytes::length(int axis, std::span<const Range> ranges) const {
   return count(count, 0, 0);
 }
 
-// The share of a block's tokens that choose some expert with this value of the digit.
+// The share of a block's tokens that choose an expert with this digit value.
 double RefBytes::chosen(const RouteChoice& choice) const {
   const DigitTable& digit = blocks_.digits()[at(blocks_.find_digit(choice.digit))];
   const Route* const route = find_route_over(plan_.program, blocks_.axes()[at(digit.axis)].name);

@@ -10,24 +10,24 @@
 
 namespace harpe {
 
-// How much memory a task's refs name. What a route decides counts as when all experts are chosen
-// alike.
+// The memory that a task's refs cover. For routed data it assumes that all experts are chosen
+// equally often.
 class RefBytes {
  public:
   // Requires: `plan` and `blocks` outlive this, and the blocks are the plan's.
   RefBytes(const Plan& plan, const Blocks& blocks);
 
-  // Of the elements a ref names, in the type of its allocation.
+  // Bytes of the elements of a ref, in the type of its allocation.
   [[nodiscard]] double of(const Ref& ref) const;
 
-  // Elements along an axis that ranges of its digits select, one per digit.
+  // The elements along an axis that these ranges of its digits select, one range per digit.
   [[nodiscard]] std::int64_t length(int axis, std::span<const Range> ranges) const;
 
  private:
   struct BufferShare {
     int index = 0;        // into Blocks::buffers
     double opaque = 1;    // elements of the dimensions without axes
-    double occupied = 1;  // of a buffer over a route's slots: the share that choices take
+    double occupied = 1;  // for a buffer over a route's slots: the share in use
   };
 
   [[nodiscard]] BufferShare share_of(const std::string& buffer) const;
@@ -35,8 +35,9 @@ class RefBytes {
 
   const Plan& plan_;
   const Blocks& blocks_;
-  std::vector<BufferShare> shares_;               // per allocation
-  std::vector<std::vector<std::int64_t>> up_to_;  // per axis: elements of blocks below, by block
+  std::vector<BufferShare> shares_;  // per allocation
+  // Per axis and block: elements of all blocks below it.
+  std::vector<std::vector<std::int64_t>> up_to_;
 };
 
 }  // namespace harpe

@@ -10,7 +10,7 @@
 namespace harpe::launch {
 namespace {
 
-// One box for each content of the slot: of the digits that it does not hold whole, one value.
+// Cuts a box into one box per content of the slot: one value of each digit that is not held whole.
 std::vector<Box> cut_by_contents(const std::vector<bool>& holds, const Box& box) {
   std::vector<Box> all = {box};
   for (std::size_t digit = 0; digit < box.size(); ++digit) {
@@ -53,7 +53,7 @@ RefLayout::Part part_of(const BufferTable& table, const SlotShape& shape, const 
   return part;
 }
 
-// Of blocks that are equally long and lie in their order; else 0.
+// The length of the blocks if they are equally long and in order; else 0.
 std::int64_t even_length(const AxisTable& axis) {
   const std::int64_t length = axis.size / std::max<std::int64_t>(axis.blocks, 1);
   if (length * axis.blocks != axis.size) return 0;
@@ -137,7 +137,7 @@ RefLayouts::RefLayouts(const Plan& plan, const Blocks& blocks) : plan_(plan), bl
     const Alloc* first = nullptr;
     int buffer = 0;
   };
-  std::vector<Kind> kinds;  // few: one of each
+  std::vector<Kind> kinds;  // one per distinct kind
   for (const Alloc& alloc : plan.allocs) {
     const auto kind = std::ranges::find_if(kinds, [&](const Kind& known) {
       return known.first->buffer == alloc.buffer && known.first->holds == alloc.holds;
@@ -173,7 +173,7 @@ void RefLayouts::index_axes() {
   }
 }
 
-// A value of a digit that its slot does not hold moves the origin alone.
+// Builds the key of a layout. Digits that the slot does not hold whole only move the origin.
 void RefLayouts::make_key(const Ref& ref, LaidRef& laid) {
   const Alloc& alloc = plan_.allocs[ref.alloc.index()];
   const auto buffer = static_cast<std::size_t>(buffer_of(ref.alloc));

@@ -4,10 +4,10 @@
 
 namespace harpe {
 
-// The rank whose queue the task is in.
+// The rank that owns the task's queue.
 [[nodiscard]] RankId rank_of(const Plan& plan, TaskId task);
 
-// Whether both name a block of one allocation.
+// Whether both refs contain a common block of one allocation.
 [[nodiscard]] bool meet(const Ref& one, const Ref& other);
 
 }  // namespace harpe

@@ -8,7 +8,7 @@ namespace {
 
 std::size_t index_of(int i) { return static_cast<std::size_t>(i); }
 
-// The slice of a buffer's digit list that belongs to one of its flattened axes.
+// The digits of one flattened axis within a buffer's digit list.
 struct AxisDigits {
   int axis = 0;           // into Blocks::axes
   std::size_t first = 0;  // position of its first digit in BufferTable::digits
@@ -29,7 +29,7 @@ std::vector<AxisDigits> axis_digits(const Blocks& blocks, int buffer) {
   return slices;
 }
 
-// The axis blocks a region selects along one axis, in logical order.
+// The blocks of one axis in a region, in logical order.
 std::vector<std::int64_t> blocks_along(const Blocks& blocks, const AxisDigits& slice,
                                        const Region& region) {
   std::vector<Range> ranges;
@@ -66,7 +66,7 @@ bool is_followed_by(const Run& run, const Run& next) {
   return run.local + run.length == next.local && run.logical + run.length == next.logical;
 }
 
-// What a box covers of one axis of the slot: few runs, each contiguous locally and logically.
+// The part of an axis in a box, as a few runs, each contiguous locally and logically.
 std::vector<Run> runs_along(const Blocks& blocks, const AxisDigits& slice, const SlotAxis& axis,
                             const Box& box) {
   std::int64_t wanted = 1;
@@ -95,7 +95,7 @@ std::vector<Run> runs_along(const Blocks& blocks, const AxisDigits& slice, const
 
 using Rectangle = std::vector<Run>;  // one run per flattened axis
 
-// Every choice of one run per axis; the last axis varies fastest.
+// Appends every choice of one run per axis; the last axis varies fastest.
 void append_product(std::vector<Rectangle>& rectangles, const std::vector<std::vector<Run>>& runs) {
   std::vector<Rectangle> product = {{}};
   for (const std::vector<Run>& along : runs) {
@@ -112,7 +112,7 @@ void append_product(std::vector<Rectangle>& rectangles, const std::vector<std::v
   rectangles.insert(rectangles.end(), product.begin(), product.end());
 }
 
-// Local positions determine logical ones within a slot, so equal local runs are equal runs.
+// Within a slot, local positions determine logical ones, so comparing local runs suffices.
 bool differ_only_along(const Rectangle& a, const Rectangle& b, std::size_t axis) {
   for (std::size_t k = 0; k < a.size(); ++k) {
     if (k != axis && (a[k].local != b[k].local || a[k].length != b[k].length)) return false;
@@ -120,7 +120,7 @@ bool differ_only_along(const Rectangle& a, const Rectangle& b, std::size_t axis)
   return true;
 }
 
-// One pass along `axis`: rectangles that continue each other become one.
+// Merges rectangles that are adjacent along `axis`.
 bool merge_along(std::vector<Rectangle>& rectangles, std::size_t axis) {
   std::ranges::sort(rectangles, [&](const Rectangle& a, const Rectangle& b) {
     for (std::size_t k = 0; k < a.size(); ++k) {
@@ -145,8 +145,9 @@ bool merge_along(std::vector<Rectangle>& rectangles, std::size_t axis) {
   return merged;
 }
 
-// A box alone is already minimal: its runs are maximal along each axis. Boxes beside each other may
-// continue one another; merging along one axis can open a merge along another, hence the loop.
+// The rectangles of one box are already minimal: its runs are maximal along each axis. Rectangles
+// of several boxes may be adjacent. A merge along one axis can enable one along another, hence the
+// loop.
 void merge(std::vector<Rectangle>& rectangles, std::size_t axes) {
   for (bool merged = true; merged;) {
     merged = false;
@@ -219,13 +220,13 @@ std::int64_t max_elements(const Blocks& blocks, int buffer, const std::vector<bo
   HP_CHECK(holds.size() == table.digits.size(), "one `holds` per digit of the buffer");
   std::int64_t elements = 1;
   for (const DimTable& dim : table.dims) elements *= dim.opaque;
-  // A digit belongs to one axis, so the pinned values of different axes are chosen independently
-  // and the largest product is the product of the largest lengths.
+  // Each digit belongs to one axis, so the digits of different axes vary independently, and the
+  // largest product is the product of the largest lengths.
   for (const AxisDigits& slice : axis_digits(blocks, buffer)) {
     const std::int64_t count = blocks.axes()[index_of(slice.axis)].blocks;
     std::vector<std::int64_t> lengths(static_cast<std::size_t>(count), 0);
     for (std::int64_t block = 0; block < count; ++block) {
-      // The block's pinned digits with every held digit at 0 name the region it lies in.
+      // The block's values of digits not held, with all others 0, identify its region.
       std::int64_t key = 0;
       std::int64_t rest = block;
       std::int64_t weight = 1;
@@ -272,7 +273,7 @@ bool is_contiguous(const Blocks& blocks, int buffer, const SlotShape& shape,
                    std::span<const Box> boxes) {
   const BufferTable& table = blocks.buffers()[index_of(buffer)];
   std::int64_t opaque = 1;
-  std::int64_t opaque_reach = 0;  // from the first to the last element of the opaque dimensions
+  std::int64_t opaque_reach = 0;  // distance from the first to the last opaque element
   for (std::size_t dim = 0; dim < table.dims.size(); ++dim) {
     opaque *= table.dims[dim].opaque;
     opaque_reach += (table.dims[dim].opaque - 1) * shape.opaque_strides[dim];
@@ -291,7 +292,7 @@ bool is_contiguous(const Blocks& blocks, int buffer, const SlotShape& shape,
     first = std::min(first, box.offset);
     last = std::max(last, box.offset + reach);
   }
-  // The boxes are disjoint: as many elements as the span between first and last has no gap.
+  // The boxes are disjoint, so there is no gap if they have as many elements as the span.
   return covered == 0 || last - first + 1 == covered;
 }
 

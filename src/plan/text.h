@@ -15,16 +15,16 @@ namespace harpe {
 //   program … {…}   mesh …   commir … {…}   plan … {…}
 // The hash is hash_text of everything after the first line. parse_plan(print_plan(p)) == p.
 // Requires (print_plan): Blocks::make accepts program, mesh and form.
-// Errors (parse_plan), all with line and column: T0xx; V101 hash differs; V102 version not known;
-// V103 ids not dense, or a number out of range; V104 a name that does not resolve; V105 a box that
-// does not fit its digits; V106 more than a million tasks; V107 parameters left; check_program's,
-// check_mesh's and Blocks::make's.
+// Errors (parse_plan), all with line and column: T0xx; V101 the hash differs; V102 unknown version;
+// V103 ids are not dense, or a number is out of range; V104 a name does not resolve; V105 a box
+// does not fit its digits; V106 more than a million tasks; V107 the program has parameters;
+// check_program's, check_mesh's and Blocks::make's.
 [[nodiscard]] std::string print_plan(const Plan& plan);
 // The hash in the first line of print_plan.
 [[nodiscard]] std::string hash_plan(const Plan& plan);
 [[nodiscard]] Checked<Plan> parse_plan(std::string_view text, const std::string& file);
 
-// `[0, *, 2..4]`: `*` is a digit's whole extent, so extents are needed both ways.
+// `[0, *, 2..4]`; `*` stands for a digit's whole extent, so printing needs the extents.
 [[nodiscard]] std::string print_box(const Box& box, std::span<const std::int32_t> extents);
 
 }  // namespace harpe

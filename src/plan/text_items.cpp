@@ -36,7 +36,7 @@ Diag bad_box(const Cursor& line, const Token& token, std::string_view box, const
       make_diag(DiagCode::V105, {{"box", box}, {"owner", owner}, {"problem", problem}}), token);
 }
 
-// `3` or `2..5`, whatever the digit's extent.
+// `3` or `2..5`, not yet checked against the digit's extent.
 Checked<Range> parse_range(Cursor& line) {
   HP_TRY(const std::int64_t lo, parse_count(line, "digit value", kMaxInt32 - 1));
   std::int64_t hi = lo + 1;
@@ -189,7 +189,7 @@ Checked<Ok> PlanItemParser::parse_statement(Cursor& line, Task& task) const {
 }
 
 Checked<Ok> PlanItemParser::parse_move(Cursor& line, Task& task) const {
-  // `bulk.0` is a statement of a nest that is called so.
+  // `bulk.0` is a statement of a nest named `bulk`.
   const auto at_word = [&] { return line.peek(1).text != "."; };
   if (at_word()) {
     if (const auto op = accept_word(line, CollectiveOp::ReduceScatter)) task.collective = *op;

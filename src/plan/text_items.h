@@ -12,10 +12,11 @@ namespace harpe {
 
 constexpr std::int64_t kMaxPlanTasks = 1'000'000;
 
-// The lines of a plan's block, one at a time, appended to `plan` (private to the plan's parser).
+// Parses the lines of a plan's block one by one and appends to `plan` (private to the plan's
+// parser).
 class PlanItemParser {
  public:
-  // Requires: blocks was made from plan's program, mesh and form. Both outlive the parser.
+  // Requires: `blocks` was made from the plan's program, mesh and form. Both outlive the parser.
   PlanItemParser(const Blocks& blocks, Plan& plan);
 
   // One whole line: alloc, queue, task, sync or barrier, in this order across calls.
@@ -23,7 +24,7 @@ class PlanItemParser {
   [[nodiscard]] Checked<Ok> parse_item(Cursor& line);
 
  private:
-  // What a box ranges over: the digits of a buffer or of an iteration space.
+  // The digits that a box ranges over: those of a buffer or of an iteration space.
   struct DigitList {
     std::string owner;  // "buffer `A`"
     std::vector<std::string> names;
@@ -50,7 +51,7 @@ class PlanItemParser {
   std::vector<DigitList> buffers_;          // as Blocks::buffers
   std::vector<DigitList> nests_;            // as Program::nests
   std::vector<std::int32_t> alloc_buffer_;  // per alloc so far: index into buffers_
-  std::size_t section_ = 0;                 // of the last item: kinds of lines never go back
+  std::size_t section_ = 0;                 // of the last item: sections must not go back
 };
 
 }  // namespace harpe

@@ -9,8 +9,8 @@
 
 namespace harpe::plan_text {
 
-// The lines of a text that hold something, one at a time: a million of them never stand in memory
-// as tokens. The text and the file's name must outlive it.
+// The non-empty lines of a text, one by one, so that the tokens of a million lines are never in
+// memory at once. The text and the file's name must outlive it.
 class TextLines {
  public:
   // `text` begins at line `first_line` of the file.
@@ -19,11 +19,11 @@ class TextLines {
 
   // The next line that is neither blank nor a comment; none at the end. Errors: T002, T004, placed.
   [[nodiscard]] Checked<std::optional<Cursor>> next();
-  // From a position in the last line, whose end looked like the text's, to one in the file.
+  // Converts a diagnostic's position in the last line to one in the file.
   [[nodiscard]] Diag placed(Diag diag) const;
-  // Of the next token of the last line, in the file.
+  // The position in the file of the last line's next token.
   [[nodiscard]] SourcePosition position(const Cursor& line) const;
-  // T001 behind the last line.
+  // T001 after the last line.
   [[nodiscard]] Diag missing(std::string_view expected) const;
 
  private:
@@ -32,7 +32,7 @@ class TextLines {
   const std::string& file_;
 };
 
-// T001 where the line goes on.
+// T001 unless the line ends here.
 [[nodiscard]] Checked<Ok> expect_end_of_line(const Cursor& line);
 
 }  // namespace harpe::plan_text

@@ -15,7 +15,7 @@ namespace {
 using plan_text::expect_end_of_line;
 using plan_text::TextLines;
 
-// The first line, against the text below it.
+// Checks the first line against the text below it.
 Checked<Ok> check_header(std::string_view header, std::string_view body, const std::string& file) {
   HP_TRY(Cursor cursor, Cursor::open(header, file));
   HP_REQUIRE_OK(cursor.expect("plan"));
@@ -38,14 +38,14 @@ Checked<Ok> check_header(std::string_view header, std::string_view body, const s
                        hash_token);
 }
 
-// Checks of a whole item know no place: they are shown where the item begins.
+// Diagnostics about a whole item have no position; they get the item's.
 template <class T>
 Checked<T> at_item(const Cursor& cursor, const Token& item, Checked<T> result) {
   if (result.ok() || result.error().where) return result;
   return cursor.locate(std::move(result).error(), item);
 }
 
-// Program, mesh and normal form: everything between the first line and the plan's block.
+// Parses program, mesh and normal form: the text between the first line and the plan's block.
 Checked<Blocks> parse_subject(Cursor& cursor, Plan& plan) {
   const Token program = cursor.peek();
   HP_TRY(plan.program, parse_program(cursor));
@@ -83,7 +83,7 @@ Checked<Ok> parse_title(Cursor& line, const Plan& plan) {
   return expect_end_of_line(line);
 }
 
-// The plan's block, to the end of the text.
+// Parses the plan's block, up to the end of the text.
 Checked<Ok> parse_block(TextLines& lines, const Blocks& blocks, Plan& plan) {
   PlanItemParser items(blocks, plan);
   bool titled = false;
@@ -107,7 +107,7 @@ Checked<Plan> parse_plan(std::string_view text, const std::string& file) {
   const std::size_t header = std::min(text.find('\n'), text.size());
   const std::size_t body = std::min(header + 1, text.size());
   HP_REQUIRE_OK(check_header(text.substr(0, header), text.substr(body), file));
-  // No item above the block can have a line that begins so: see docs/plan.md.
+  // No line above the block can begin so: see docs/plan.md.
   const std::size_t found = text.find("\nplan ", header);
   const std::size_t block = found == std::string_view::npos ? text.size() : found + 1;
   HP_TRY(Cursor cursor, Cursor::open(text.substr(0, block), file));

@@ -12,7 +12,7 @@ namespace {
 constexpr std::int64_t kMaxInt32 = std::numeric_limits<std::int32_t>::max();
 constexpr std::int64_t kMaxInt64 = std::numeric_limits<std::int64_t>::max();
 
-// `mm.A.st0.1` reads back bare; anything else needs quotes.
+// Whether a name like `mm.A.st0.1` can be printed without quotes.
 bool is_path(std::string_view name) {
   std::size_t begin = 0;
   while (true) {
@@ -153,7 +153,7 @@ Checked<RankId> parse_rank(Cursor& line, const Blocks& blocks) {
   return RankId(rank);
 }
 
-// Two parts that are numbers read as one float: taken as they stand.
+// The scanner reads two numbers with a dot as one float, so the parts are taken from the text.
 Checked<StatementName> parse_statement(Cursor& line, const Program& program) {
   StatementName name;
   const Token token = line.peek();
@@ -210,7 +210,7 @@ Checked<Alloc> parse_alloc(Cursor& line, const Blocks& blocks, const std::string
   HP_REQUIRE_OK(line.expect("at"));
   HP_TRY(alloc.offset, parse_count(line, "offset", kMaxInt64));
   HP_REQUIRE_OK(line.expect("bytes"));
-  // Their sum, the end of the allocation, is a number too.
+  // Offset plus size must also fit the integer type.
   HP_TRY(alloc.bytes, parse_count(line, "bytes", kMaxInt64 - alloc.offset));
   return alloc;
 }

@@ -61,7 +61,7 @@ class Printer {
  private:
   using Named = std::vector<std::pair<std::string, Extents>>;
 
-  // No extents for a name that is not there: its boxes print with every range spelled out.
+  // Returns no extents for an unknown name: its boxes print with all ranges spelled out.
   static std::span<const std::int32_t> find(const Named& named, std::string_view name) {
     for (const auto& [key, extents] : named) {
       if (key == name) return extents;
@@ -205,7 +205,7 @@ class Printer {
   std::string out_;
 };
 
-// All behind the first line.
+// Everything after the first line.
 std::string print_body(const Plan& plan) {
   const Checked<Blocks> blocks = Blocks::make(plan.program, plan.mesh, plan.form);
   HP_CHECK(blocks.ok(), render(blocks.error()));

@@ -12,7 +12,7 @@
 namespace harpe {
 namespace {
 
-__extension__ using Wide = __int128;  // pairs of positions can pass 64 bits
+__extension__ using Wide = __int128;  // the number of pairs can exceed 64 bits
 
 // clamp(query + shift, low, high), summed over the queries.
 Wide sum_clamped(Interval queries, std::int64_t shift, std::int64_t low, std::int64_t high) {
@@ -48,7 +48,7 @@ bool has_axis(const Program& program, const Access& access, const std::string& a
   return false;
 }
 
-// A position in the sequence is the second dimension; other axes of the operand alone are its
+// Positions are the second dimension of a tensor with positions; the operand's other own axes are
 // heads.
 bool is_position(const Program& program, const Access& operand, const std::string& axis) {
   constexpr std::size_t kWithPositions = 4;
@@ -72,7 +72,7 @@ WorkPart part_of(const Program& program, const Stmt& stmt, const std::string& ax
   return has(stmt.operands, 1) ? shape.second : shape.neither;
 }
 
-// Of a leaf with positions: the last dimension of its first operand.
+// The last dimension of the first operand, for a leaf with positions.
 double depth_inside(const Program& program, const Stmt& stmt) {
   if (!shape_of_leaf(stmt).has_positions) return 1;
   const std::vector<std::int64_t> shape =
@@ -86,7 +86,7 @@ double volume_of(const TaskWork& work) {
 
 }  // namespace
 
-// One statement: how much one point of its iteration space costs, and how many points a task has.
+// One statement: the cost of one point of its iteration space, and how many points a task has.
 class PlanWork::Statement {
  public:
   Statement(const Program& program, const Blocks& blocks, const Nest& nest, const Stmt& stmt)
@@ -95,7 +95,7 @@ class PlanWork::Statement {
     alone.nests = {nest};
     alone.nests[0].stmts = {stmt};
     cost_ = flops_of(alone);
-    // Over the choices of a route blocks are those of the experts that are chosen.
+    // Over the choices of a route, blocks are those of the chosen experts.
     const Route* const route = find_route_of(program, nest);
     const bool over_choices =
         route != nullptr && std::ranges::find(nest.over, route->choices[0]) != nest.over.end();
@@ -105,7 +105,7 @@ class PlanWork::Statement {
       parts_.push_back(part_of(program, stmt, name));
       cost_ /= static_cast<double>(table(axes_.back()).size);
     }
-    // A point of a product costs kFlopsOfPoint; less where slots of a route are not all taken.
+    // A point of a GEMM costs kFlopsOfPoint, or less if some slots of a route are unused.
     if (is_leaf(stmt.leaf, Leaf::Matmul)) taken_ = std::min(1.0, cost_ / kFlopsOfPoint);
   }
 

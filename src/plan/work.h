@@ -12,21 +12,22 @@
 
 namespace harpe {
 
-// What a compute task works through. A product has `batch` problems of rows x columns x depth;
-// attention `batch` heads of rows queries, columns keys and head dimension depth; other leaves have
-// rows alone, as many as points. Boxes beside each other count as more batch.
+// The dimensions of a compute task. A GEMM has `batch` problems of rows x columns x depth;
+// attention has `batch` heads with rows queries, columns keys and head dimension depth; other
+// leaves have only rows, one per point. Several boxes count as more batch.
 struct TaskWork {
   double batch = 1;
   double rows = 1;
   double columns = 1;
   double depth = 1;
-  double flops = 0;     // of pairs under a mask only those that are seen
-  bool masked = false;  // some are not
+  double flops = 0;     // under a mask, only visible pairs
+  bool masked = false;  // some pairs are hidden
   friend bool operator==(const TaskWork&, const TaskWork&) = default;
 };
 
-// The work of a plan's tasks. What masks on data hide counts as seen, for a plan does not know it.
-// What a route decides counts as when all experts are chosen alike, and none is full.
+// The work of a plan's tasks. Masks on data count as hiding nothing, because the plan does not
+// contain the data. For routes it assumes that experts are chosen equally often and no expert is
+// full.
 class PlanWork {
  public:
   // Requires: `plan` outlives this; its form fits its program.

@@ -6,7 +6,7 @@
 namespace harpe {
 namespace {
 
-// Consecutive moves at one position that one stage or drain step makes.
+// Consecutive moves at one position that one stage or drain step can make.
 struct MoveGroup {
   std::vector<Move> moves;
   std::optional<std::string> at;  // the loop directly around them
@@ -132,8 +132,8 @@ class Derivation {
         add(Drain{nest.nest, buffers, first.over, group.at, first.how, first.by});
       }
     }
-    // Attribute by attribute over all moves, as people write scripts. A transport comes before the
-    // signal it has to be able to give.
+    // Sets each attribute for all moves before the next attribute, as people write scripts. A
+    // transport comes before its signal, because it must offer the signal.
     derive_attribute(nest, groups, &Move::depth, [](auto address, std::int64_t depth) {
       return Pipeline{address.nest, address.buffers, address.over, address.move, depth};
     });
@@ -152,7 +152,7 @@ class Derivation {
     });
   }
 
-  // One step per run of moves in a group that agree on the attribute.
+  // One step for each run of moves in a group with equal attributes.
   template <class T, class Make>
   void derive_attribute(const NestForm& nest, const std::vector<MoveGroup>& groups,
                         std::optional<T> Move::* member, Make make) {
@@ -186,7 +186,7 @@ class Derivation {
     }
   }
 
-  // Names the kind of move only where a buffer has both over the same axes.
+  // States the kind of move only if a buffer has both kinds over the same axes.
   static MoveAddress address_of(const NestForm& nest, const MoveGroup& group, std::size_t begin,
                                 std::size_t end) {
     const Move& first = group.moves.front();

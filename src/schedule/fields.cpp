@@ -6,7 +6,7 @@
 namespace harpe {
 namespace {
 
-// Every word of a closed set, in the order a message lists them.
+// The keywords of a closed set, in the order in which messages list them.
 template <class Enum>
 struct Words;
 template <>

@@ -14,8 +14,8 @@
 
 namespace harpe {
 
-// A primitive lists its fields once; reading a step, writing one and the usage line all follow from
-// that list (schedule/steps.h).
+// A primitive lists its fields once. Reading a step, writing a step and the usage line all follow
+// from this list (schedule/steps.h).
 
 enum class Slot : std::uint8_t { Positional, Keyword, Output };
 
@@ -24,7 +24,7 @@ struct Field {
   std::string_view name;
   Member Struct::* member;
   Slot slot = Slot::Positional;
-  bool list = false;  // written with brackets even when it has one element
+  bool list = false;  // written with brackets even for one element
 };
 
 template <class Struct, class Member>
@@ -61,8 +61,8 @@ enum class RouteLayoutKind : std::uint8_t { Slab, Compact };
 // Digits and numbers, as layouts take them.
 using LayoutArgs = std::vector<Scalar>;
 
-// How a field's type is written as a value: expected() words it, decode() is none where the value
-// is of another kind, encode() is none where the field is absent.
+// How a field's type is written as a value. expected() describes it for messages; decode() is none
+// if the value has another kind; encode() is none if the field is absent.
 template <class T>
 struct Codec;
 
@@ -126,7 +126,7 @@ struct Codec<LayoutArgs> {
   static std::optional<Value> encode(const LayoutArgs& args, bool);
 };
 
-// Closed sets of words.
+// Closed sets of keywords.
 template <class Enum>
 struct EnumCodec {
   static std::string expected();
@@ -169,7 +169,7 @@ struct Codec<std::optional<T>> {
   }
 };
 
-// A field that a step may leave out.
+// Whether a step may omit a field of this type.
 template <class T>
 constexpr bool kMayBeAbsent = std::is_same_v<T, bool>;
 template <class T>

@@ -10,7 +10,7 @@
 namespace harpe {
 namespace {
 
-// The levels at which ranks meet that differ along these axes alone.
+// The machine levels that connect ranks differing only along these axes.
 std::set<int> levels_over(const MeshRef& over, const Mesh& mesh, const Machine& machine) {
   std::vector<RankId> ranks = {RankId(0)};
   for (const std::string& name : over) {
@@ -27,7 +27,8 @@ std::set<int> levels_over(const MeshRef& over, const Mesh& mesh, const Machine& 
     }
     ranks = std::move(more);
   }
-  // In row-major order: neighbours and the first with all others meet at every level there is.
+  // In row-major order, comparing neighbours, and the first rank with all others, finds every
+  // level.
   std::set<int> levels;
   for (std::size_t i = 1; i < ranks.size(); ++i) {
     levels.insert(level_between(machine, ranks[i - 1].value, ranks[i].value));
@@ -49,7 +50,7 @@ void send_by(Move& move, Via via) {
   if (move.signal && !can_signal(via, *move.signal)) {
     move.signal = can_signal(via, Signal::Flag) ? std::optional(Signal::Flag) : std::nullopt;
   }
-  // One fence per destination: one per put would drain the NIC each time (Perseus).
+  // One fence per destination, because one per put would wait for the NIC each time (Perseus).
   move.fence =
       takes_fence(via) ? std::optional(move.fence.value_or(Fence::PerDestination)) : std::nullopt;
 }

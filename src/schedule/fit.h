@@ -9,7 +9,7 @@
 
 namespace harpe {
 
-// A move that goes another way than its schedule says.
+// A move whose transport was replaced.
 struct Refit {
   std::string nest;
   std::string buffer;
@@ -20,13 +20,14 @@ struct Refit {
 };
 struct FittedForm {
   NormalForm form;
-  std::vector<Refit> refits;  // none: the form as it was
+  std::vector<Refit> refits;  // empty if the form is unchanged
 };
 
-// Named schedules know meshes but no machines: a ring over nodes may ask for copy engines, which
-// reach no other node. Such moves go by proxy, or by library where they are bulk or where proxies
-// do not reach all ranks either, started and signalled as that way allows. Moves for which the
-// machine has no way at all, and those in place, stay as they are (M118 tells).
+// Replaces transports that the machine lacks. Named schedules know the mesh but not the machine: a
+// ring over nodes may use copy engines, which cannot reach another node. Such moves go by proxy, or
+// by library (NCCL) if they are bulk or if proxies do not reach all ranks either; initiator and
+// signal are set to what that transport allows. Inline moves, and moves for which the machine has
+// no transport at all, stay unchanged (reported as M118).
 // Requires: a form that lowers on this mesh; mesh.ranks() <= machine.processors().
 [[nodiscard]] FittedForm fit_transports(const NormalForm& form, const Mesh& mesh,
                                         const Machine& machine);

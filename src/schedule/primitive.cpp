@@ -19,7 +19,7 @@ constexpr bool is_required(const Field<Struct, Member>&) {
   return !kMayBeAbsent<Member>;
 }
 
-// "stage(nest, buffers, over=, how=[, at=, by=])": optional arguments behind, in brackets.
+// "stage(nest, buffers, over=, how=[, at=, by=])": optional arguments last, in brackets.
 template <class P>
 std::string usage_of() {
   std::string required;
@@ -48,7 +48,7 @@ std::vector<std::string> argument_names() {
   return names;
 }
 
-// The argument that fills a field: the `index`-th by position, or the one of its name.
+// The argument of a field: the `index`-th by position, or the one with its name.
 template <class P, class FieldType>
 Checked<const Value*> find_argument(const Step& step, const FieldType& field, std::size_t index) {
   const Value* found = nullptr;
@@ -93,7 +93,7 @@ Checked<Ok> read_field(const Step& step, const FieldType& field, std::size_t ind
   return Ok{};
 }
 
-// Arguments no field takes.
+// Refuses arguments that match no field.
 template <class P>
 Checked<Ok> check_arguments(const Step& step) {
   std::size_t by_position = 0;

@@ -39,7 +39,7 @@ struct VariantWithout {
 };
 }  // namespace detail
 
-// Any primitive, with its arguments typed.
+// Any primitive with typed arguments.
 using Primitive = detail::VariantWithout<void
 #define HP_PRIMITIVE(TYPE, SUMMARY) , TYPE
 #include "schedule/primitives.def"
@@ -54,13 +54,12 @@ struct PrimitiveInfo {
 
 [[nodiscard]] std::vector<PrimitiveInfo> all_primitives();
 
-// Text form <-> typed form, by the fields each primitive lists. read_step(to_step(p)) == p.
+// Converts between text form and typed form by each primitive's fields. read_step(to_step(p)) == p.
 // Errors: S001 (unknown primitive), S002-S007 (arguments).
 [[nodiscard]] Checked<Primitive> read_step(const Step& step);
 [[nodiscard]] Step to_step(const Primitive& primitive);
 
-// check, then apply.
-// Keeps: the state it was given, when it refuses. Errors: those of the primitive.
+// check, then apply. Keeps: the given state if it refuses. Errors: those of the primitive.
 [[nodiscard]] Checked<ScheduleState> run(ScheduleState state, const Primitive& primitive);
 
 }  // namespace harpe

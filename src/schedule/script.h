@@ -9,8 +9,8 @@
 
 namespace harpe {
 
-// A schedule as a list of primitives, each with its arguments (commir.md 3): what users write, and
-// what the named schedules produce. `replay` turns it into a normal form.
+// A schedule as a list of primitives with their arguments (commir.md 3). Users and the named
+// schedules write scripts; `replay` turns them into normal forms.
 
 // `fwd`, `fwd.k0`.
 struct Path {

@@ -22,7 +22,7 @@ struct SourceFile {
 };
 
 // `name` is the file's name in diagnostics. parse_source(print(f)) == f.
-// Errors: the items' own; T001 where no item starts; S027 two items of one kind and name.
+// Errors: the items' own; T001 no item starts here; S027 two items have one kind and name.
 [[nodiscard]] Checked<SourceFile> parse_source(std::string_view text, const std::string& name = "");
 [[nodiscard]] std::string print(const SourceFile& file);
 

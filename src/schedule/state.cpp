@@ -46,7 +46,7 @@ bool mentions(const LeafChoice& leaf, std::string_view name) {
          });
 }
 
-// Words for the use of `name` by one item of a nest, or "".
+// Describes the use of `name` by one item of a nest; "" if there is none.
 struct UseInItem {
   std::string_view name;
   bool mesh_axis;

@@ -27,7 +27,7 @@ Transport describe(Via via) {
       return {via, {Signal::Flag}, false, false, true};
     case Via::Nccl:
       return {via, {}, false, false, false};
-    case Via::Proxy:  // an immediate value can raise a counter; batches are one put of a flag
+    case Via::Proxy:  // immediate data can raise a counter; a batch puts one flag
       return {via, {Signal::Flag, Signal::Counter, Signal::Batched}, true, true, false};
     case Via::Ibgda:
       return {via, {Signal::Flag}, true, true, false};

@@ -7,16 +7,17 @@
 
 namespace harpe {
 
-// The capability matrix of commir.md 7.4 as far as a schedule can break it.
+// The part of the capability matrix of commir.md 7.4 that a schedule can violate.
 
-// Kinds of signal a transport can give, as words: "`event` and `flag`"; nccl has its own only.
+// The kinds of signal that a transport offers, as text: "`event` and `flag`"; nccl has only its
+// own.
 [[nodiscard]] std::string describe_signals(Via via);
 [[nodiscard]] bool can_signal(Via via, Signal signal);
-// RDMA: a signal is ordered after a put only by a fence policy.
+// For RDMA, only a fence policy orders a signal after a put.
 [[nodiscard]] bool takes_fence(Via via);
-// Only the source can start a transfer (a proxy thread or a kernel posts to the NIC).
+// Only the source can start a transfer: a proxy thread or a kernel posts to the NIC.
 [[nodiscard]] bool is_source_initiated(Via via);
-// A leaf can read through it in place.
+// A leaf can read remote operands through it in place.
 [[nodiscard]] bool is_inline_capable(Via via);
 
 }  // namespace harpe

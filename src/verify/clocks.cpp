@@ -8,7 +8,7 @@
 namespace harpe::verifier {
 namespace {
 
-// Which of two rows of positions the later of each would differ from.
+// Whether the maximum of two rows of positions differs from each of them.
 struct Unlike {
   bool own;
   bool theirs;
@@ -119,7 +119,7 @@ const Row& Clocks::start(std::int32_t node) {
   return current_;
 }
 
-// Whatever an edge from a task that is no put leads to knows that the task is over.
+// Every edge from a task that is not a put guarantees that the task is over.
 void Clocks::finish(std::int32_t unit) {
   const auto at = static_cast<std::size_t>(unit);
   if (waiting_[at] > 0) {

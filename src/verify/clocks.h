@@ -9,31 +9,31 @@
 
 namespace harpe::verifier {
 
-// Per strand the position of its last task that is over, or -1. Rows share the pages in which they
-// say the same: of thousands of puts everyone knows a few.
+// Per strand the position of its last task known to be over, or -1. Rows with equal values share
+// pages: of thousands of puts, each row covers only a few.
 class Row {
  public:
   Row() = default;
   explicit Row(std::int32_t strands);
 
   [[nodiscard]] std::int32_t at(std::int32_t strand) const;
-  void raise(std::int32_t strand, std::int32_t position);  // to at least that
+  void raise(std::int32_t strand, std::int32_t position);  // to at least `position`
   void join(const Row& other);
 
  private:
-  static constexpr std::size_t kStrands = 512;  // of a page
+  static constexpr std::size_t kStrands = 512;  // per page
   using Page = std::array<std::int32_t, kStrands>;
-  std::vector<std::shared_ptr<Page>> pages_;  // null: -1 throughout; changed where one row has it
+  std::vector<std::shared_ptr<Page>> pages_;  // null: -1 throughout; copied on write if shared
 };
 
-// What is known to be over when a task starts. Visits units in the order's sequence; rows nobody
-// needs any more are dropped.
+// Computes which tasks are known to be over when a task starts. Visits units in the order's
+// sequence and frees rows that no later unit needs.
 class Clocks {
  public:
   explicit Clocks(const Order& order);
 
   // Requires: called for the units in `sequence` order, and within a group for each member before
-  // `finish`. Valid until the next call.
+  // `finish`. The row is valid until the next call.
   [[nodiscard]] const Row& start(std::int32_t node);
   void finish(std::int32_t unit);
 
@@ -42,9 +42,9 @@ class Clocks {
   void note(std::int32_t task);
 
   const Order& order_;
-  // Per unit: joined start clocks of its members; of a task that is no put also the task itself.
+  // Per unit: the joined start clocks of its members, plus the task itself if it is not a put.
   std::vector<Row> rows_;
-  std::vector<std::int32_t> waiting_;  // per unit: edges out of it not yet used
+  std::vector<std::int32_t> waiting_;  // per unit: edges out of it that are still unused
   Row none_;
   Row current_;
   Row joined_;

@@ -8,7 +8,7 @@
 namespace harpe::verifier {
 namespace {
 
-constexpr std::size_t kNamed = 3;  // iterations a finding names; it counts the rest
+constexpr std::size_t kNamed = 3;  // iterations that a finding names; it counts the rest
 
 class OutputCheck {
  public:
@@ -51,7 +51,7 @@ class OutputCheck {
     return homes_[rank * model_.buffers.size() + buffer];
   }
 
-  // The ranks that together hold what a partial home keeps at `rank`.
+  // The ranks whose partial homes together hold the blocks kept at `rank`.
   [[nodiscard]] std::vector<std::int64_t> sharers(const BufferModel& buffer,
                                                   std::int64_t rank) const {
     std::vector<int> others;
@@ -126,7 +126,7 @@ class OutputCheck {
     return value_term(terms_, statement, target, static_cast<std::int32_t>(block), state);
   }
 
-  // Which contributions the home's part of a block is made of; kNoTerm if it is no such part.
+  // The contributions in the home's part of a block; kNoTerm if the home holds no such part.
   [[nodiscard]] TermId part_state(int buffer, std::int64_t rank, std::int64_t block,
                                   std::span<const std::int32_t> point) {
     const TermId part = held(buffer, rank, block, point);
@@ -135,7 +135,7 @@ class OutputCheck {
     return terms_.kind(part) == TermKind::Value ? terms_.words(part)[3] : kNoTerm;
   }
 
-  // Of a tied state every rank's part of o lies beside the same part of l.
+  // Checks that for a tied state every rank's parts of o and of l contain the same contributions.
   Checked<Ok> check_partners(int buffer, const std::vector<std::int64_t>& ranks, std::int64_t block,
                              std::span<const std::int32_t> point) {
     const TermId want = meaning_.value(buffer, block);
@@ -244,7 +244,7 @@ class OutputCheck {
                       {"which", list_of(extra)}});
   }
 
-  // The same iteration ran, on something else.
+  // The finding for an iteration that ran with a wrong operand.
   [[nodiscard]] Diag other_operand(const std::string& name, std::int64_t rank, TermId want,
                                    TermId got) const {
     const std::span<const std::int32_t> wanted = terms_.words(want);

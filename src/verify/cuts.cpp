@@ -33,7 +33,7 @@ class CutFinder {
     }
   }
 
-  // Axes with the same blocks keep the same blocks.
+  // Gives axes with equal blocks equal cuts.
   AxisCuts finish() {
     AxisCuts all = cuts_;
     for (std::size_t axis = 0; axis < all.size(); ++axis) {
@@ -59,7 +59,7 @@ class CutFinder {
   std::vector<int> buffers_;                       // per allocation
 };
 
-// Boxes over finer digits: those that are new whole.
+// Converts boxes to finer digits: new digits are taken whole.
 void widen(std::vector<Box>& boxes, const Model& coarse, const Model& fine, const Radix& radix) {
   for (Box& box : boxes) {
     Box wider;
@@ -128,7 +128,7 @@ Plan cut_plan(Plan plan, const Model& coarse, const Model& fine) {
   return plan;
 }
 
-// A further digit of an axis, its least: which piece of a block. Blocks with fewer pieces than
+// Adds a least significant digit to an axis: the piece of a block. Blocks with fewer pieces than
 // others have empty ones (D12).
 void ModelBuilder::cut_axes(const AxisCuts& cuts) {
   for (std::size_t id = 0; id < cuts.size(); ++id) {

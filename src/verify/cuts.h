@@ -6,12 +6,12 @@
 
 namespace harpe::verifier {
 
-// Where places of launches begin or end inside blocks: kernels of grouped GEMMs take the rows of
-// one expert at a time, and experts share a block. The model is then made with finer blocks.
+// Where places of launches begin or end inside a block. A kernel of a grouped GEMM takes the rows
+// of one expert at a time, and several experts may share a block. The model then gets finer blocks.
 [[nodiscard]] AxisCuts find_cuts(const Plan& plan, const launch::LaunchPlan& launches,
                                  const Model& model);
 
-// The same plan over the blocks of a model with cuts: what it names it names whole.
+// The same plan over the finer blocks of `fine`; its boxes keep their elements.
 [[nodiscard]] Plan cut_plan(Plan plan, const Model& coarse, const Model& fine);
 
 }  // namespace harpe::verifier

@@ -7,7 +7,7 @@
 namespace harpe::verifier {
 namespace {
 
-// An edge as the waiting side sees it: which of its nodes waits for which node.
+// An edge from the waiting side: `node` of the waiting unit waits for `waits_for`.
 struct Step {
   std::int32_t node = -1;
   std::int32_t waits_for = -1;
@@ -21,8 +21,8 @@ class CycleFinder {
     drop_followers();
   }
 
-  // Backwards along what each unit waits for, from every stuck unit; searches no deeper than the
-  // best cycle known, so that the usual short one is found at little cost.
+  // Searches backwards along waits from every stuck unit, no deeper than the best known cycle. So
+  // the usual short cycle is found cheaply.
   std::vector<Step> shortest() {
     std::vector<Step> best;
     reached_by_.assign(stuck_.size(), -1);
@@ -44,8 +44,8 @@ class CycleFinder {
     return {members.begin(), members.end()};
   }
 
-  // Units that only come after a cycle: nobody stuck waits for them. Without them every search
-  // starts on a cycle or between two.
+  // Drops units for which no stuck unit waits. Every remaining unit lies on a cycle or between two,
+  // so searches start there.
   void drop_followers() {
     std::vector<std::int32_t> waiting(stuck_.size(), 0);
     std::vector<std::int32_t> free;
@@ -73,7 +73,7 @@ class CycleFinder {
     }
   }
 
-  // The steps from `start` back to itself, at most `limit`; none if it is on no such cycle.
+  // The steps from `start` back to itself, at most `limit`; empty if there is no such cycle.
   std::vector<Step> search(std::int32_t start, std::size_t limit) {
     std::vector<std::int32_t> frontier = {start};
     for (std::size_t depth = 1; depth <= limit && !frontier.empty(); ++depth) {
@@ -96,7 +96,7 @@ class CycleFinder {
     return {};
   }
 
-  // In waiting order, the first step leaving `start`.
+  // In waiting order; the first step leaves `start`.
   [[nodiscard]] std::vector<Step> path_to(std::int32_t start) const {
     std::vector<Step> steps;
     std::int32_t unit = start;
@@ -110,7 +110,7 @@ class CycleFinder {
 
   const Order& order_;
   std::vector<bool> stuck_;
-  std::vector<std::int32_t> reached_by_;  // per unit: the start of the search that got here last
+  std::vector<std::int32_t> reached_by_;  // per unit: the start of the last search that reached it
   std::vector<Step> arrived_;             // per unit: the step that leads to it
 };
 

@@ -10,8 +10,8 @@
 
 namespace harpe::verifier {
 
-// V301: the tasks of a shortest cycle, each with what it waits for. `left` holds per unit the edges
-// into it that no completed unit has released. Requires: some are left.
+// V301: the tasks of a shortest cycle, each with what it waits for. `left`: per unit the number of
+// edges into it that no completed unit has released. Requires: some unit has edges left.
 [[nodiscard]] Diag describe_cycle(const Plan& plan, const Words& words, const Order& order,
                                   const std::vector<std::int32_t>& left);
 

@@ -151,7 +151,7 @@ Checked<TermId> Execution::read(std::size_t task, const ResolvedRef& ref, const 
 void Execution::write(const ResolvedRef& ref, const Cell& cell, TermId term) {
   const auto slot = static_cast<std::size_t>(ref.alloc);
   if (content_[slot] != ref.content) {
-    // Another content: what was there is gone, wherever its blocks lay.
+    // A new content invalidates the whole slot, wherever its blocks lay.
     const auto first = static_cast<std::size_t>(resolved_.allocs[slot].first_cell);
     const auto count = static_cast<std::size_t>(resolved_.footprint(ref.alloc).cells);
     std::fill_n(cells_.begin() + static_cast<std::ptrdiff_t>(first), count, kNoTerm);
@@ -199,7 +199,7 @@ Checked<Ok> Execution::run_task(std::size_t task) {
   return Ok{};
 }
 
-// All members read before any writes: what a member writes is not yet there for the others.
+// All members read before any member writes, so no member reads another one's new values.
 Checked<Ok> Execution::run_group(std::span<const std::int32_t> members) {
   std::vector<std::vector<TermId>> parts(members.size());
   for (std::size_t i = 0; i < members.size(); ++i) {
@@ -240,7 +240,7 @@ Checked<Ok> Execution::read_parts(std::size_t task, std::vector<TermId>& parts) 
   return Ok{};
 }
 
-// Parts in the order of the reads, which write the same blocks pair by pair.
+// Writes the parts in the order of the reads; the writes have the same blocks pair by pair.
 Checked<Ok> Execution::write_parts(std::size_t task, std::span<const TermId> parts) {
   std::size_t next = 0;
   const std::span<const ResolvedRef> writes = resolved_.writes(task);

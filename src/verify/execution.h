@@ -16,15 +16,15 @@
 
 namespace harpe::verifier {
 
-// For one target of the task at hand: which terms go to which block.
+// Collects, for one target of the current task, the terms that go to each block.
 class Gather {
  public:
   void begin(std::int64_t blocks);
   void add(std::int64_t block, TermId term);
-  // The block's terms as they were added; empty when there are none. Taken blocks are not `left`.
+  // The block's terms in the order of adding; empty if there are none. Marks the block as taken.
   [[nodiscard]] const std::vector<TermId>& take(std::int64_t block);
   [[nodiscard]] bool is_taken(std::int64_t block) const;
-  // A block that was added and never taken, or -1.
+  // A block with terms that was not taken, or -1.
   [[nodiscard]] std::int64_t left() const;
 
  private:
@@ -39,13 +39,13 @@ class Gather {
   std::int32_t token_ = 0;
   std::vector<Head> heads_;  // per block
   std::vector<Node> nodes_;
-  std::vector<std::int64_t> blocks_;  // added, each once
+  std::vector<std::int64_t> blocks_;  // blocks with terms, each once
   std::vector<bool> taken_;           // per entry of blocks_
   std::vector<std::int32_t> index_;   // per block: its entry of blocks_
   std::vector<TermId> list_;
 };
 
-// What the task at hand reads: per buffer and block a term, or one for each part of the iterations.
+// The operands of the current task: per buffer and block one term, or one term per part (Cut).
 class Operands {
  public:
   explicit Operands(const Model& model);
@@ -53,9 +53,10 @@ class Operands {
     ++token_;
     parts_.clear();
   }
-  // False if an iteration could find another term there. `cut.digit` is a place in the space.
+  // False if an iteration could find a different term there. `cut.digit` is an index into the
+  // space.
   [[nodiscard]] bool add(int buffer, std::int64_t block, TermId term, const Cut& cut);
-  // What the iteration finds; kNoTerm for nothing.
+  // The term that the iteration reads; kNoTerm if there is none.
   [[nodiscard]] TermId find(int buffer, std::int64_t block,
                             std::span<const std::int32_t> point) const;
 
@@ -75,26 +76,26 @@ class Operands {
   std::vector<Part> parts_;
 };
 
-// What terms tell apart. Values: which contributions a state has. Bits: also in which order they
-// were added, and where a block was rounded on its way: equal terms are then equal bits.
+// What distinguishes terms. Values: the contributions of a state. Bits: also the order of adding
+// and each rounding of a block on its way, so that equal terms mean equal bits.
 enum class Detail : std::uint8_t { Values, Bits };
 
-// Runs a plan once on free terms, in the order's sequence: legal because check_races showed that
-// all orders agree (Theorem 5).
+// Runs a plan once on free terms, in the order's sequence. One run suffices, because check_races
+// showed that all orders agree (Theorem 5).
 class Execution {
  public:
-  // Requires: check_tasks, check_groups, check_races.
-  // Of Bits: and that an execution of Values found nothing.
+  // Requires: check_tasks, check_groups, check_races; for Bits also an execution of Values without
+  // findings.
   //
-  // Of launches: the first execution. Kernels add to sums of their own, which begin empty, and pass
-  // over what a mask hides.
+  // For launches it runs the first execution. Kernels add to private sums, which begin empty, and
+  // skip what a mask hides.
   Execution(const Plan& plan, const Words& words, const Resolved& resolved, const Meaning& meaning,
             Terms& terms, const Scope& scope, Detail detail = Detail::Values);
 
-  // Errors: V501-V514; I505. Of Bits: I505.
+  // Errors: V501-V514; I505. For Bits only I505.
   [[nodiscard]] Checked<Ok> run(const Order& order, const TimeLimit& limit);
 
-  // What a cell of a slot holds after the run; kNoTerm for nothing.
+  // The term in a cell of a slot after the run; kNoTerm if there is none.
   [[nodiscard]] TermId held(std::int32_t alloc, std::int64_t local, std::int32_t block);
 
  private:
@@ -138,11 +139,11 @@ class Execution {
   Detail detail_;
   const Words& words_;
   std::vector<TermId> cells_;
-  std::vector<std::int32_t> content_;  // per slot: the content its cells are of
+  std::vector<std::int32_t> content_;  // per slot: the content of its cells
   std::vector<std::int32_t> last_;     // per slot: a block of that content
   std::vector<bool> is_input_;         // per slot: the home of an input (D11)
 
-  // Of the task at hand.
+  // Of the current task.
   Operands operands_;
   std::vector<Gather> gathers_;  // per target
   std::vector<TermId> parts_;

@@ -41,14 +41,14 @@ Checked<Ok> Execution::load_operands(std::size_t task) {
   return Ok{};
 }
 
-// A part serves the iterations it is for, and no others.
+// A part is an operand only for the iterations of its digit value.
 Checked<TermId> Execution::operand(std::size_t task, const ResolvedRef& ref, const Cell& cell) {
   HP_TRY(const TermId term, read(task, ref, cell));
   if (terms_.kind(term) == TermKind::State) {
     return block_finding(DiagCode::V503, task, ref, cell.block);
   }
   TermId whole = term;
-  Cut other;  // that the block was cut by on the way
+  Cut other;  // the cut that the block already has
   while (terms_.kind(whole) == TermKind::Part) {
     const std::span<const std::int32_t> part = terms_.words(whole);
     const Cut cut{.digit = part[1], .value = part[2]};
@@ -74,7 +74,7 @@ Checked<Ok> Execution::run_iterations(std::size_t task) {
     do {
       const std::int64_t iteration = product(nest.space.strides, point_);
       const TermId wanted = meaning_.contribution(resolved_.statements[task], iteration);
-      if (wanted == kNoTerm) {  // it is empty, or a mask hides it
+      if (wanted == kNoTerm) {  // the iteration is empty or masked
         if (scope_.is_of_launches || model_.is_empty(nest, point_)) continue;
         return make_diag(DiagCode::V506,
                          {{"task", words_.task(static_cast<std::int64_t>(task))},
@@ -102,7 +102,7 @@ Checked<Ok> Execution::run_iterations(std::size_t task) {
   return Ok{};
 }
 
-// Source by source; under a tied state every o meets the l it was made with.
+// Gathers source by source; under a tied state each o combines only with the l of the same state.
 Checked<Ok> Execution::gather_sources(std::size_t task) {
   const StatementModel& statement = statement_of(task);
   const bool stored = statement.monoid == Monoid::Store;
@@ -124,7 +124,7 @@ Checked<Ok> Execution::gather_sources(std::size_t task) {
   return check_added(task);
 }
 
-// What is added to was, for o and for l, made of the same contributions so far.
+// Checks that the o and the l that are added to hold the same contributions so far.
 Checked<Ok> Execution::check_added(std::size_t task) {
   const StatementModel& statement = statement_of(task);
   if (!statement.tied || detail_ == Detail::Bits) return Ok{};
@@ -189,7 +189,7 @@ Checked<Ok> Execution::write_gathered(std::size_t task) {
   return Ok{};
 }
 
-// The state of contributions, or of states, in the order given.
+// The state of these contributions or states. Bits: in the given order.
 TermId Execution::add_up(TaskKind kind, std::span<const TermId> terms, TermId likely) {
   if (detail_ == Detail::Bits) {
     const bool moved = kind != TaskKind::Compute && terms.size() == 1;
@@ -207,8 +207,8 @@ TermId Execution::add_up(TaskKind kind, std::span<const TermId> terms, TermId li
   return terms_.state(union_, likely);
 }
 
-// A block in a narrower type, or in another as wide. Of a part: a part of it, as what is read of a
-// whole block is the same.
+// A block rounded to a narrower type, or to another of equal width. Rounding a part gives a part of
+// the rounded block, since a read of the whole block would round the same way.
 TermId Execution::rounded(TermId term, DType from, DType to) {
   const bool exact = from == to || size_in_bytes(from) < size_in_bytes(to);
   if (detail_ == Detail::Values || exact) return term;
@@ -220,11 +220,13 @@ TermId Execution::rounded(TermId term, DType from, DType to) {
   }
   const std::int32_t type = -1 - static_cast<std::int32_t>(to);  // no term has this id
   const std::span<const std::int32_t> words = terms_.words(term);
-  if (kind != TermKind::Input && words.size() == 2 && words[1] == type) return term;  // it is
+  // already rounded to it
+  if (kind != TermKind::Input && words.size() == 2 && words[1] == type) return term;
   return terms_.intern(kind == TermKind::State ? TermKind::State : TermKind::Value, {term, type});
 }
 
-// What a write leaves in its cell: contributions or states gathered, on top of what was there.
+// The value of a cell after a write: gathered contributions or states, added to what the cell holds
+// if the mode is Add.
 Checked<TermId> Execution::result(std::size_t task, const ResolvedRef& ref, const Cell& cell,
                                   int target) {
   const StatementModel& statement = statement_of(task);

@@ -5,7 +5,7 @@
 namespace harpe::verifier {
 namespace {
 
-// Of a signal that does not cover `put`, though it went out behind it.
+// Describes a signal that was raised behind `put` but does not cover it.
 std::string describe(const Plan& plan, const Words& words, const Order& order, std::int32_t put,
                      std::size_t id) {
   const Sync& sync = plan.syncs[id];
@@ -23,7 +23,7 @@ std::string describe(const Plan& plan, const Words& words, const Order& order, s
          words.task(sync.to) + " waits for a put to rank " + own;
 }
 
-// An epoch's covers all that went before, so there is always one.
+// `epoch` covers everything earlier, so at least one policy always covers the put.
 std::string list_covering(const Words& words, const Order& order, std::int32_t put,
                           const Sync& sync) {
   const std::int32_t from = sync.from.value;
@@ -62,7 +62,7 @@ std::optional<std::string> why_uncovered(const Plan& plan, const Words& words, c
                                          std::int32_t put, std::int32_t task) {
   const std::size_t nodes = plan.tasks.size() + plan.barriers.size();
   constexpr std::size_t kNone = static_cast<std::size_t>(-1);
-  // Per node: a signal behind the put that it waits for.
+  // Per node: a signal behind the put that the node waits for, directly or not.
   std::vector<std::size_t> signal(nodes, kNone);
   for (std::size_t id = 0; id < plan.syncs.size(); ++id) {
     const std::int32_t from = plan.syncs[id].from.value;

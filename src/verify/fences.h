@@ -11,13 +11,13 @@
 
 namespace harpe::verifier {
 
-// A fence is stated for signals raised behind puts and for nothing else. Requires: check_ids.
+// Checks that only signals raised behind puts state a fence. Requires: check_ids.
 // Errors: V541.
 [[nodiscard]] Checked<Ok> check_fences(const Plan& plan, const Words& words);
 
-// Which signal behind `put` the task waits for, directly or not, why that signal does not cover it,
-// and which policies would; none where it waits for none. Requires: `put` does not happen before
-// `task`.
+// The signal behind `put` that the task waits for, directly or indirectly, why the signal does not
+// cover the put, and which policies would. None if it waits for no such signal. Requires: `put`
+// does not happen before `task`.
 [[nodiscard]] std::optional<std::string> why_uncovered(const Plan& plan, const Words& words,
                                                        const Order& order, std::int32_t put,
                                                        std::int32_t task);

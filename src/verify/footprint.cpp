@@ -5,7 +5,7 @@
 namespace harpe::verifier {
 namespace {
 
-// Of one axis: elements in a content, for every choice of the digits of it that are not held.
+// For one axis: the elements in a content, for every choice of its digits that are not held.
 // Indexed by axis block; only blocks whose held digits are 0 carry a sum.
 std::vector<std::int64_t> lengths_along(const Model& model, const Footprint& footprint,
                                         const AxisView& view) {

@@ -7,10 +7,10 @@
 
 namespace harpe::verifier {
 
-// What a slot that holds some digits of a buffer whole, and the others one value at a time, can
-// have in it. A *content* is a choice of the latter; a *cell* is one block's place within a
+// The possible contents of a slot that holds some digits of a buffer whole and one value at a time
+// of the others. A *content* is a choice of those values; a *cell* is one block's place within a
 // content. Block lengths differ (D12), so cells of two contents can overlap in memory whatever
-// their numbers: two contents are never in the slot together.
+// their numbers. A slot therefore holds one content at a time.
 struct Footprint {
   int buffer = 0;
   std::vector<bool> holds;
@@ -24,7 +24,7 @@ struct Footprint {
 [[nodiscard]] Footprint make_footprint(const Model& model, int buffer,
                                        const std::vector<bool>& holds);
 
-// Elements of the content that `block` belongs to, all its cells filled.
+// Elements of the content that `block` belongs to, with all its cells filled.
 [[nodiscard]] std::int64_t content_elements(const Model& model, const Footprint& footprint,
                                             std::int64_t block);
 

@@ -15,10 +15,10 @@ namespace {
 using launch::Launch;
 using launch::LaunchPlan;
 
-// Kernels of which there are variants that can.
+// Kernels that have a variant that bounds an epoch.
 constexpr std::array<std::string_view, 2> kCan = {"gemm_sm90", "fa_fwd_sm90"};
 
-// Besides for signals.
+// Whether the launch has waits other than for signals.
 bool has_other_waits(const Launch& launch) {
   return !launch.begun.empty() || launch.all_ready || launch.all_pulled;
 }
@@ -39,7 +39,7 @@ class BoundsCheck {
   }
 
   Checked<Ok> run() {
-    std::map<RankId, std::size_t> bounding;  // the last of each rank
+    std::map<RankId, std::size_t> bounding;  // the last one of each rank
     for (id_ = 0; id_ < launches_.launches.size(); ++id_) {
       const Launch& launch = launches_.launches[id_];
       if (launch.bounds == launch::Bounds::None) continue;
@@ -79,7 +79,8 @@ class BoundsCheck {
     return check_flags(launch);
   }
 
-  // Posted signals, and those in data, have no words here that a kernel could poll and raise.
+  // A kernel cannot poll or raise posted signals or signals in data, because they have no cell
+  // here.
   [[nodiscard]] bool is_flag(launch::SignalId id) const {
     const launch::Signal& signal = launches_.signals[id.index()];
     return !signal.is_posted && !signal.is_in_data;
@@ -97,7 +98,8 @@ class BoundsCheck {
   [[nodiscard]] Checked<Ok> check_other(const Launch& other, std::size_t at) const {
     const Launch& bounding = launches_.launches[id_];
     const bool is_exit = is_boundary(other, TaskKind::Exit);
-    if (is_exit && bounding.bounds == launch::Bounds::Begin) return Ok{};  // a kernel of its own
+    // its exit is a separate kernel
+    if (is_exit && bounding.bounds == launch::Bounds::Begin) return Ok{};
     if (is_exit && has_other_waits(other)) {
       return refuse("the Exit of its rank waits for more than signals");
     }
@@ -120,7 +122,7 @@ class BoundsCheck {
     return at < plan_.allocs.size() && plan_.allocs[at].rank == rank && !is_written_[at];
   }
 
-  // Of an arrival that is awaited the rows of A come by its signal, those of B do not.
+  // In an awaited arrival, the signal guards the rows of A but not those of B.
   [[nodiscard]] Checked<Ok> check_reads(const Launch& launch) const {
     const launch::Kernel& kernel = launch.kernels.front();
     for (const launch::Arrival& arrival : kernel.arrivals) {
@@ -148,7 +150,7 @@ class BoundsCheck {
   const Plan& plan_;
   const LaunchPlan& launches_;
   std::vector<bool> is_written_;  // by allocation
-  std::size_t id_ = 0;            // of the launch at hand
+  std::size_t id_ = 0;            // of the current launch
 };
 
 }  // namespace

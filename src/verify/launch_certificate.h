@@ -4,9 +4,9 @@
 
 namespace harpe {
 
-// What was proved of a launch plan: for all inputs and interleavings, two executions in a row come
-// to their ends, and every output block at every home equals the sequential program's
-// (docs/math/verify.md 6).
+// The result of proving a launch plan: for all inputs and interleavings, two consecutive executions
+// finish, and every output block at every home equals the sequential program's (docs/math/verify.md
+// 6).
 struct LaunchCertificate {
   std::int64_t launches = 0;
   std::int64_t steps = 0;  // of one execution

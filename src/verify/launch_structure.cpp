@@ -21,12 +21,12 @@ using launch::Kernel;
 using launch::LaunchPlan;
 using launch::SignalId;
 
-// Kernels that state panels; others do what their tasks do.
+// Kernels that state panels; all others do their tasks whole.
 constexpr std::array<std::string_view, 3> kWithPanels = {"gemm_sm90", "grouped_gemm",
                                                          "fa_fwd_sm90"};
-// Of these, kernels that apply maps.
+// Those of them that apply maps.
 constexpr std::array<std::string_view, 1> kWithMaps = {"gemm_sm90"};
-// Kernels that state panels where others of their launch do: what those leave of a task.
+// Kernels that state panels for the rest of a task beside another kernel of the launch with panels.
 constexpr std::array<std::string_view, 1> kWithRests = {"gemm"};
 constexpr std::array<std::string_view, 2> kLibraries = {"cublaslt_gemm", "cudnn_fa_fwd"};
 
@@ -297,7 +297,7 @@ class LaunchCheck {
     return all ? Checked<Ok>(Ok{}) : cannot(kernel, "names an allocation that is not there");
   }
 
-  // Entries and Exits stand by themselves; all else needs a kernel or is skipped.
+  // Entries and Exits have no kernel; every other launch needs a kernel or is skipped.
   Checked<Ok> check_kinds(const launch::Launch& launch) const {
     const auto is_boundary = [&](TaskId id) {
       const TaskKind kind = plan_.tasks[id.index()].kind;
@@ -353,7 +353,7 @@ class LaunchCheck {
   const Plan& plan_;
   const LaunchPlan& launches_;
   const Words& words_;
-  std::size_t id_ = 0;                          // of the launch at hand
+  std::size_t id_ = 0;                          // of the current launch
   std::vector<std::vector<std::size_t>> done_;  // per task: the launches that do it
 };
 

@@ -13,18 +13,19 @@
 
 namespace harpe::verifier {
 
-// Ids lie within the plan and the launch plan, each task is done by one launch of its rank, and
-// kernels are what they are named. Errors: V701, V702, V704, V706.
+// Checks that ids lie within the plan and the launch plan, that exactly one launch of its rank does
+// each task, and that each kernel fits its name. Errors: V701, V702, V704, V706.
 [[nodiscard]] Checked<Ok> check_launches(const Plan& plan, const launch::LaunchPlan& launches,
                                          const Words& words);
 
-// Each signal is raised as often in an execution as it takes. Errors: V703.
+// Checks that an execution raises each signal exactly as often as its wait takes. Errors: V703.
 [[nodiscard]] Checked<Ok> check_raises(const launch::LaunchPlan& launches, const Steps& steps);
 
-// Nothing is added to a counter in one execution before all that the execution before adds.
+// Checks that a counter gets no increment of an execution before all increments of the previous
+// one.
 class CounterCheck {
  public:
-  // Requires: check_raises; all of it outlives this.
+  // Requires: check_raises. The arguments must outlive this object.
   CounterCheck(const launch::LaunchPlan& launches, const Steps& steps, const Order& order,
                const Words& words);
   // `over`: what is over when the step starts. Errors: V707.
@@ -35,7 +36,8 @@ class CounterCheck {
   const Steps& steps_;
   const Order& order_;
   const Words& words_;
-  // Per step of one execution: the counters that it adds to, of those that several launches do.
+  // Per step of one execution: the counters that it increments, among those that several launches
+  // increment.
   std::vector<std::vector<std::size_t>> raised_by_;
 };
 

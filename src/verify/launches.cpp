@@ -10,7 +10,7 @@ bool works_on_sms(QueueKind queue) {
   return queue != QueueKind::Host && queue != QueueKind::Ce && queue != QueueKind::Proxy;
 }
 
-// What the normal form gives kernels and transfers.
+// The SM budgets that the normal form gives to kernels and transfers.
 class Budgets {
  public:
   Budgets(const Plan& plan, std::int64_t sm_count) : plan_(plan), sm_count_(sm_count) {}
@@ -18,15 +18,15 @@ class Budgets {
   [[nodiscard]] std::int64_t of(const Task& task) const {
     if (task.kind == TaskKind::Compute) return of_nest(task.nest);
     if (task.kind == TaskKind::Copy || task.kind == TaskKind::Collective) return of_move(task);
-    return 1;  // short, and never waits inside
+    return 1;  // short kernels, which never wait inside
   }
 
  private:
-  // A persistent fusion says it for all its nests.
+  // The budget of a persistent fusion holds for all its nests.
   [[nodiscard]] std::int64_t of_nest(const std::string& nest) const {
     std::string member = nest;
     std::optional<std::int64_t> sms;
-    for (const Fuse& fuse : plan_.form.fuses) {  // fusions of fusions come after what they hold
+    for (const Fuse& fuse : plan_.form.fuses) {  // a fusion of fusions comes after its members
       if (std::ranges::find(fuse.nests, member) == fuse.nests.end()) continue;
       member = fuse.name;
       if (fuse.persistent && fuse.sm) sms = fuse.sm;
@@ -70,7 +70,7 @@ Checked<std::vector<Launch>> find_launches(const Plan& plan, const Order& order,
     if (!works_on_sms(plan.queues[queue].kind)) continue;
     const auto id = static_cast<std::int32_t>(queue);
     const std::int32_t length = order.queue_length(id);
-    std::int32_t opener = 0;  // the first task of the launch at hand
+    std::int32_t opener = 0;  // the first task of the current launch
     for (std::int32_t at = 0; at < length; ++at) {
       const std::int32_t task = order.task_at(id, at);
       const Task& line = plan.tasks[static_cast<std::size_t>(task)];
@@ -92,7 +92,7 @@ Checked<std::vector<Launch>> find_launches(const Plan& plan, const Order& order,
                             .sms = 0,
                             .is_collective = line.kind == TaskKind::Collective});
       }
-      // A fused transfer is done by CTAs of the kernel.
+      // Thread blocks of the kernel do fused transfers.
       const bool counts = task == opener || line.kernel >= 0;
       if (counts) launches.back().sms = std::max(launches.back().sms, budgets.of(line));
     }

@@ -11,23 +11,23 @@
 
 namespace harpe::verifier {
 
-// What one launch puts on a rank's SMs: the tasks of a queue from the first to the last of one
-// kernel number, whatever lies between included; a task without a number by itself.
+// What occupies a rank's SMs as one kernel: the tasks of a queue from the first to the last with
+// one kernel number, including those between. A task without a number is a launch by itself.
 struct Launch {
   RankId rank;
   std::int32_t queue = 0;
   std::int32_t begin = 0;      // position in the queue
   std::int32_t end = 0;        // one past the last
   std::int32_t kernel = -1;    // as Task::kernel
-  std::int64_t sms = 0;        // what it is given
-  bool is_collective = false;  // its members wait for each other inside
+  std::int64_t sms = 0;        // SMs that it gets
+  bool is_collective = false;  // its members wait for each other inside the kernel
 };
 
-// SMs of a transfer whose move does not say: what the matrix of commir.md 7.4 gives kernels that
-// copy.
+// SMs of a transfer without an SM budget: the number in the matrix of commir.md 7.4 for kernels
+// that copy.
 constexpr std::int64_t kTransferSms = 16;
 
-// The launches of every queue that works on SMs, queue by queue in their order.
+// The launches of every queue that uses SMs, queue by queue in order.
 // Requires: check_ids. Errors: V531.
 [[nodiscard]] Checked<std::vector<Launch>> find_launches(const Plan& plan, const Order& order,
                                                          const Words& words, std::int64_t sm_count);

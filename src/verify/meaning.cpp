@@ -3,7 +3,7 @@
 namespace harpe::verifier {
 namespace {
 
-// Per block of a target the contributions to it: lists in one vector.
+// The contributions to each block of a target: linked lists in one vector.
 class Contributions {
  public:
   explicit Contributions(std::int64_t blocks) : first_(static_cast<std::size_t>(blocks), kNone) {}
@@ -77,13 +77,13 @@ Checked<Ok> Meaning::run(int statement, Terms& terms, const TimeLimit& limit) {
     if (model_.is_empty(nest, point) || model_.is_masked(model, point)) continue;
     const std::int64_t iteration = product(nest.space.strides, point);
     words = {statement, static_cast<std::int32_t>(iteration)};
-    // check_program: every operand has a value before it is read. Where the program gives none
-    // (a Store that a mask hides), the term says so and no plan can match it.
+    // check_program ensures that every operand has a value before it is read. If the program gives
+    // none (a Store that a mask hides), the term contains kNoTerm and no plan can match it.
     const MissingOperand missing =
         read_operands(model_, model, point, words,
                       [&](int buffer, std::int64_t block) { return value(buffer, block); });
     if (missing.buffer >= 0) words.push_back(kNoTerm);
-    // Its words name the iteration, which comes by once; an execution asks for it as the likely
+    // The words name the iteration, which occurs once. An execution passes this id as the likely
     // one.
     const TermId term = terms.add_likely(TermKind::Contribution, words);
     contributions[static_cast<std::size_t>(iteration)] = term;

@@ -11,23 +11,23 @@
 
 namespace harpe::verifier {
 
-// The sequential program over blocks, in free terms: what every plan of it must compute. Iterations
-// that have no elements (D12) or that a mask hides do not run.
+// The sequential program over blocks, in free terms: what every plan must compute. Iterations that
+// have no elements (D12) or that a mask hides do not run.
 class Meaning {
  public:
   // Errors: V203 too many iterations; I505.
   [[nodiscard]] static Checked<Meaning> make(const Model& model, Terms& terms,
                                              const TimeLimit& limit);
 
-  // The block's value after the program; kNoTerm where nothing ever gives it one.
+  // The block's value after the program; kNoTerm if no statement sets it.
   [[nodiscard]] TermId value(int buffer, std::int64_t block) const {
     return values_[static_cast<std::size_t>(buffer)][static_cast<std::size_t>(block)];
   }
-  // What an iteration makes; kNoTerm where it does not run.
+  // The result of an iteration; kNoTerm if the iteration does not run.
   [[nodiscard]] TermId contribution(int statement, std::int64_t iteration) const {
     return contributions_[static_cast<std::size_t>(statement)][static_cast<std::size_t>(iteration)];
   }
-  // What contributes to a target's block.
+  // The contributions to a target's block.
   [[nodiscard]] TermId state(int statement, int target, std::int64_t block) const {
     return states_[static_cast<std::size_t>(statement)][static_cast<std::size_t>(target)]
                   [static_cast<std::size_t>(block)];
@@ -53,7 +53,8 @@ class Meaning {
   return terms.intern(TermKind::Value, {statement, target, block, state}, likely);
 }
 
-// A part of a whole; of a part, the same part or something nobody can read.
+// The part of a whole term. Taking the same part of a part gives that part again; any other part of
+// a part is a term that no read expects.
 [[nodiscard]] inline TermId part_term(Terms& terms, TermId whole, const Cut& cut) {
   const bool again = terms.kind(whole) == TermKind::Part && terms.words(whole)[1] == cut.digit &&
                      terms.words(whole)[2] == cut.value;
@@ -61,11 +62,11 @@ class Meaning {
 }
 
 struct MissingOperand {
-  int buffer = -1;  // none is missing
+  int buffer = -1;  // -1: none is missing
   std::int64_t block = 0;
 };
-// Appends to `words` what the leaf reads at `point`: for every operand the terms of its non-empty
-// blocks, as `lookup(buffer, block)` gives them; stops at the first that is kNoTerm.
+// Appends to `words` the operands of the leaf at `point`: for every operand the terms of its
+// non-empty blocks, as `lookup(buffer, block)` returns them. Stops at the first kNoTerm.
 template <class Lookup>
 [[nodiscard]] MissingOperand read_operands(const Model& model, const StatementModel& statement,
                                            std::span<const std::int32_t> point,
@@ -83,7 +84,7 @@ template <class Lookup>
   return {};
 }
 
-// All of a digit list's points, as a box for `next_point`.
+// A box of all points of a digit list, for `next_point`.
 [[nodiscard]] inline std::vector<Range> whole_box(const Radix& radix) {
   std::vector<Range> box;
   for (const std::int32_t extent : radix.extents) box.push_back({.lo = 0, .hi = extent});

@@ -61,7 +61,7 @@ bool Model::is_masked(const StatementModel& statement, std::span<const std::int3
   if (keys.begin[columns] < mask.prefix) return false;
   const std::int64_t last_seen = queries.end[rows] - 1 + mask.diagonal;
   if (keys.begin[columns] > last_seen) return true;
-  if (!mask.reach) return false;  // which may be longer than any axis
+  if (!mask.reach) return false;  // `reach` may exceed the axis
   const std::int64_t first = queries.begin[rows] + mask.diagonal + 1;
   return keys.end[columns] <= saturating_add(first, -*mask.reach);
 }

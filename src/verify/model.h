@@ -12,16 +12,16 @@
 #include "support/diag.h"
 #include "support/ids.h"
 
-// The verifier's own reading of (program, mesh, normal form), written from commir.md alone (D1,
-// D12, sections 2.3 and 4.2) and sharing nothing with ir/blocks.h: if one of the two misreads a
-// layout, a block start or a home, the terms of the plan and of the program differ.
+// The verifier's own model of (program, mesh, normal form), written from commir.md alone (D1, D12,
+// sections 2.3 and 4.2). It shares nothing with ir/blocks.h: if one of the two misreads a layout, a
+// block start or a home, the terms of the plan and of the program differ.
 namespace harpe::verifier {
 
-// What a time limit gives up.
+// The name of the work that a time limit ends.
 constexpr std::string_view kProof = "the proof of the plan";
 
-// More than this many blocks of one buffer, or of one iteration space, are not enumerated. What
-// does not enumerate iterations can speak of more of them.
+// kMaxBlocks limits the blocks of a buffer and of an iteration space that are enumerated.
+// kMaxIterations limits iteration spaces that are only counted.
 constexpr std::int64_t kMaxBlocks = std::int64_t{1} << 24;
 constexpr std::int64_t kMaxIterations = std::int64_t{1} << 60;
 
@@ -29,12 +29,12 @@ struct DigitModel {
   std::string name;
   int axis = 0;
   std::int32_t extent = 1;
-  int source = -1;  // of a slot, under `slab`: the token digit whose value it has
+  int source = -1;  // of a slot with `slab`: the token digit that it equals
 };
 
-// A runtime partial bijection between slots (expert, slot) and choices (token, choice): axes
-// (commir.md 8). Which slot meets which choice is unknown; that a slab's digit is its source's is
-// not.
+// A runtime partial bijection between slots (expert, slot) and choices (token, choice): four axes
+// (commir.md 8). Which slot meets which choice is unknown. Known is that a slab's digit equals its
+// source digit.
 struct RouteModel {
   std::string name;
   int expert = 0;
@@ -43,15 +43,15 @@ struct RouteModel {
   int choice = 0;
 };
 
-// Of the blocks referred to, what iterations with this value of the digit need.
+// Restricts a transfer to what iterations with this value of the digit need of its blocks.
 struct Cut {
-  std::int32_t digit = -1;  // all of them
+  std::int32_t digit = -1;  // -1: whole blocks
   std::int32_t value = 0;
   [[nodiscard]] bool is_whole() const { return digit < 0; }
   friend bool operator==(const Cut&, const Cut&) = default;
 };
 
-// Blocks are numbered in digit order; their elements lie where the axis' layout puts them.
+// Blocks are numbered in digit order. The axis' layout determines where their elements lie.
 struct AxisModel {
   std::string name;
   std::int64_t size = 1;
@@ -62,7 +62,7 @@ struct AxisModel {
   bool has_empty = false;
 };
 
-// A list of digits read as one mixed-radix number, first most significant.
+// A list of digits read as one mixed-radix number, most significant first.
 struct Radix {
   std::vector<int> digits;  // into Model::digits
   std::vector<std::int32_t> extents;
@@ -70,7 +70,7 @@ struct Radix {
   std::int64_t blocks = 1;
 };
 
-// How an axis' block follows from a point of some Radix: the scalar product with these strides.
+// Maps a point of a Radix to an axis' block: the scalar product with these strides.
 struct AxisView {
   int axis = 0;
   std::vector<std::int64_t> strides;  // per digit of the Radix; 0 for other axes' digits
@@ -91,8 +91,8 @@ struct BufferModel {
   }
 };
 
-// What one point of an iteration space touches of one buffer: `strides` · point + each of `offsets`
-// (the digits the point does not fix: all their values).
+// The blocks of one buffer that a point of an iteration space accesses: `strides` · point plus each
+// of `offsets` (all values of the digits that the point does not fix).
 struct AccessModel {
   int buffer = 0;
   bool routed = false;
@@ -100,13 +100,13 @@ struct AccessModel {
   std::vector<std::int64_t> offsets;
 };
 
-// What the masks of a statement hide by logical position. A query's own key is `diagonal` further
-// on than itself; it sees that one and the `reach` - 1 before it, and always the first `prefix`.
+// Which keys the masks of a statement show, by logical position. Query i sees key i + `diagonal`,
+// the `reach` - 1 keys before that one, and always the first `prefix` keys.
 struct MaskModel {
   AxisView queries;
   AxisView keys;
   std::int64_t diagonal = 0;
-  std::optional<std::int64_t> reach;  // none: all the way back
+  std::optional<std::int64_t> reach;  // none: unlimited
   std::int64_t prefix = 0;
 };
 
@@ -114,33 +114,34 @@ struct StatementModel {
   int nest = 0;
   int index = 0;  // in the nest
   Monoid monoid = Monoid::Store;
-  std::vector<AccessModel> operands;  // and what masks read
+  std::vector<AccessModel> operands;  // including what masks read
   std::vector<AccessModel> targets;
   std::optional<MaskModel> mask;
-  // Under `lse` the targets (o, l) are one state. Per block of o: the block of l it combines with.
+  // Under `lse` the targets (o, l) are one state. `partner`: per block of o the block of l that
+  // belongs to it.
   bool tied = false;
   std::vector<std::int32_t> partner;
 };
 
 struct NestModel {
   std::string name;
-  // Digits of the `over` axes, in that order. Through a route and over its choices, the choice axis
-  // stands for the experts chosen: a block is then (tokens) x (experts).
+  // Digits of the `over` axes, in that order. For a nest over the choices of its route, the choice
+  // axis stands for the experts chosen: a block is then (tokens) x (experts).
   Radix space;
   bool runs_experts = false;
-  int route = -1;  // that its operands go through, in Model::routes
+  int route = -1;  // the route of its operands, an index into Model::routes
   std::vector<AxisView> axes;
   int first_statement = 0;  // in Model::statements
   int statement_count = 0;
 };
 
-// Per axis: elements, ascending, that begin a piece of their own, wherever blocks begin.
+// Per axis: elements, ascending, at which a block is cut in addition to block starts.
 using AxisCuts = std::vector<std::vector<std::int64_t>>;
 
 class Model {
  public:
-  // Errors: M1xx, P0xx, V201 the form does not fit its program and mesh, V202 something the
-  // verifier does not know, V203 too many blocks.
+  // Errors: M1xx, P0xx, V201 the form does not fit its program and mesh, V202 the verifier does not
+  // support something, V203 too many blocks.
   [[nodiscard]] static Checked<Model> make(const Program& program, const Mesh& mesh,
                                            const NormalForm& form, const AxisCuts& cuts = {});
 
@@ -157,11 +158,11 @@ class Model {
   [[nodiscard]] int find_nest(std::string_view name) const;    // or -1
   [[nodiscard]] int find_digit(std::string_view name) const;   // or -1
   [[nodiscard]] std::int64_t coordinate(RankId rank, std::span<const int> mesh_axes) const;
-  // Is this block part of the home `rank` has of the buffer?
+  // Whether `rank` has this block in its home of the buffer.
   [[nodiscard]] bool is_home(int buffer, RankId rank, std::int64_t block) const;
-  // Has this iteration elements (D12)?
+  // Whether this iteration has no elements (D12).
   [[nodiscard]] bool is_empty(const NestModel& nest, std::span<const std::int32_t> point) const;
-  // Does a mask hide all of this iteration? Requires: it is not empty.
+  // Whether a mask hides all of this iteration. Requires: it is not empty.
   [[nodiscard]] bool is_masked(const StatementModel& statement,
                                std::span<const std::int32_t> point) const;
 };
@@ -176,8 +177,8 @@ class Model {
 // The digit values of one block, or of one iteration.
 [[nodiscard]] std::vector<std::int32_t> point_of(const Radix& radix, std::int64_t block);
 
-// The next point of a box, last digit fastest; false after the last. `Box` is any list of ranges
-// with `lo` and `hi`; `point` starts at every `lo`. Requires: no range is empty.
+// Advances to the next point of a box, last digit fastest; false after the last. `Box` is any list
+// of ranges with `lo` and `hi`; `point` starts at every `lo`. Requires: no range is empty.
 template <class Box>
 [[nodiscard]] bool next_point(const Box& box, std::vector<std::int32_t>& point) {
   for (std::size_t i = point.size(); i-- > 0;) {

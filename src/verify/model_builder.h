@@ -4,8 +4,8 @@
 
 namespace harpe::verifier {
 
-// Fills a Model, one step after the other. Each step needs the ones above it, and check_program.
-// Axes of dynamic size have the blocks of their capacity.
+// Fills a Model step by step. Each step requires the steps above it, and check_program. Axes of
+// dynamic size get the blocks of their capacity.
 class ModelBuilder {
  public:
   ModelBuilder(const Program& program, const NormalForm& form, Model& model)
@@ -42,10 +42,10 @@ class ModelBuilder {
   // The digit of the nest's space that a digit of the buffer equals at every point, or -1.
   [[nodiscard]] Checked<int> followed(const Access& access, int digit, const NestModel& nest) const;
   [[nodiscard]] int through_route(const Rename& rename, int digit, const NestModel& nest) const;
-  // The digit in the same place of another axis; -1 unless the two have the same blocks.
+  // The digit at the same position of another axis; -1 unless both axes have equal blocks.
   [[nodiscard]] int counterpart(int digit, int axis) const;
   [[nodiscard]] bool runs_over(const NestModel& nest, const std::string& axis) const;
-  // What masks hide by position, if any does.
+  // The mask by position, if the statement has one.
   [[nodiscard]] Checked<std::optional<MaskModel>> mask(const Stmt& stmt,
                                                        const NestModel& nest) const;
   [[nodiscard]] Checked<StatementModel> statement(const Stmt& stmt, const NestModel& nest) const;

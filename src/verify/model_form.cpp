@@ -16,7 +16,7 @@ std::int64_t unit_of(std::int64_t size, std::int64_t align, std::int64_t ranks) 
   return 1;
 }
 
-// The first element of every logical block, and the axis' size behind the last (D12).
+// The first element of every logical block, and the axis' size after the last (D12).
 std::vector<std::int64_t> starts_of(std::int64_t size, std::int64_t align, std::int64_t ranks,
                                     std::int64_t blocks) {
   const std::int64_t unit = unit_of(size, align, ranks);
@@ -30,7 +30,7 @@ std::vector<std::int64_t> starts_of(std::int64_t size, std::int64_t align, std::
   return starts;
 }
 
-// Mixed radix of the chosen digits, in the order given.
+// The mixed-radix number of the chosen digits, in the given order.
 std::int64_t compose(const std::vector<std::size_t>& order,
                      const std::vector<std::int32_t>& extents,
                      const std::vector<std::int32_t>& values, std::int64_t lead) {
@@ -167,7 +167,7 @@ Checked<ModelBuilder::LayoutArgs> ModelBuilder::layout_args(const Layout& layout
   return args;
 }
 
-// Per block of the axis, in digit order: which block it is in logical order.
+// Per block of the axis, in digit order: its index in logical order.
 Checked<std::vector<std::int64_t>> ModelBuilder::logical_blocks(const AxisModel& axis) const {
   std::vector<std::int64_t> logical(static_cast<std::size_t>(axis.blocks));
   std::iota(logical.begin(), logical.end(), std::int64_t{0});
@@ -196,7 +196,7 @@ Checked<std::vector<std::int64_t>> ModelBuilder::logical_blocks(const AxisModel&
   if (!zigzag) rest.push_back(spread);  // stripe(d): d is least significant
   std::vector<std::int32_t> values(extents.size(), 0);
   for (std::int64_t& block : logical) {
-    // zigzag(d, h): d where h is 0, and counted from the far end where h is 1.
+    // zigzag(d, h): the value of d if h is 0; counted from the far end if h is 1.
     const bool far = zigzag && values[args.digits[1]] == 1;
     const std::int64_t near = zigzag ? values[spread] : 0;
     block = compose(rest, extents, values, far ? 2 * extents[spread] - 1 - near : near);

@@ -6,7 +6,7 @@
 namespace harpe::verifier {
 namespace {
 
-// A mask that asks data names, last, the buffer it reads.
+// Masks on data name the buffer that they read last.
 bool asks_data(const Mask& mask) {
   const std::string& kind = mask.call.function;
   return kind == "doc" || kind == "length" || kind == "paged";
@@ -222,7 +222,7 @@ Checked<std::optional<MaskModel>> ModelBuilder::mask(const Stmt& stmt,
   };
   std::optional<MaskModel> model;
   for (const Mask& line : stmt.masks) {
-    if (asks_data(line)) continue;  // hides nothing that is known of blocks
+    if (asks_data(line)) continue;  // hides no known block
     const std::string& kind = line.call.function;
     const AxisView* const queries = view(line, 0);
     const AxisView* const keys = view(line, 1);

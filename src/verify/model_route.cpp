@@ -2,11 +2,12 @@
 
 #include "verify/model_builder.h"
 
-// Routes at block level (commir.md 8): which blocks may meet is decided by the digits that a slab
-// layout ties and by the experts' own; every other digit of a routed operand has all its values.
+// Routes at block level (commir.md 8): which blocks may meet depends on the digits that a slab
+// layout ties and on the experts' digits. Every other digit of a routed operand takes all its
+// values.
 namespace harpe::verifier {
 
-// Those that relate (expert, slot) to (token, choice); a nest through another is V202.
+// Routes that relate (expert, slot) to (token, choice); a nest through any other route is V202.
 void ModelBuilder::add_routes() {
   for (const Decl& decl : program_.decls) {
     const auto* const route = std::get_if<Route>(&decl);

@@ -77,8 +77,8 @@ class OrderBuilder {
                        (sync.fence == Fence::PerPut || sync.fence == Fence::Immediate);
       if (one && out_.is_put(sync.from.value)) singly[queue_of(sync.from)] = true;
     }
-    // A queue's strand has its number. Those of puts to one rank follow each other: it learns of
-    // them first, so that rows share more.
+    // A queue's strand has the queue's number. Strands of puts to one rank are adjacent, because
+    // that rank is the first to know that they are over; so rows share more pages.
     using Strand = std::tuple<std::int32_t, std::int32_t, std::int32_t>;  // to, queue, put or -1
     std::vector<Strand> strands;
     const auto strand_of = [&](std::int32_t put) {
@@ -150,15 +150,15 @@ class OrderBuilder {
     bucket(from_, to_, out_.after_start_, out_.after_);
   }
 
-  // Kahn's algorithm over units. Returns how many edges into each unit are left; all zero unless
-  // there is a cycle.
+  // Kahn's algorithm over units. Returns the number of unreleased edges into each unit: all zero
+  // unless there is a cycle.
   std::vector<std::int32_t> sort_units() {
     const std::size_t units =
         static_cast<std::size_t>(out_.first_group_) + out_.group_start_.size() - 1;
     std::vector<std::int32_t> left(units, 0);
     for (const std::int32_t node : to_) ++left[static_cast<std::size_t>(out_.unit_of(node))];
     for (std::int32_t unit = 0; unit < static_cast<std::int32_t>(units); ++unit) {
-      // A member of a group is no unit of its own.
+      // A group member is not a unit.
       const bool exists = out_.is_group(unit) || out_.unit_of(unit) == unit;
       if (exists && left[static_cast<std::size_t>(unit)] == 0) out_.sequence.push_back(unit);
     }
@@ -197,7 +197,7 @@ class OrderBuilder {
     covers_.push_back(covers);
   }
 
-  // Per key, the values of the edges that have it.
+  // Groups the values of edges by key.
   template <class Value>
   void bucket(const std::vector<std::int32_t>& keys, const std::vector<Value>& values,
               std::vector<std::int32_t>& start, std::vector<Value>& items) const {

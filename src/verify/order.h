@@ -10,29 +10,27 @@
 
 namespace harpe::verifier {
 
-// What whoever waits along an edge knows to be over, besides what the edge's origin waited for
-// itself (commir.md 7.3). All but the first only behind a put.
+// What an edge guarantees to be over for the task that waits, besides what the edge's origin itself
+// waited for (commir.md 7.3). All but Completion occur only behind a put.
 enum class Covers : std::uint8_t {
-  Completion,   // the origin, and all before it on its queue
+  Completion,   // the origin and all tasks before it on its queue
   Queue,        // an event or a barrier behind a put, `fence epoch`: all puts of the queue so far
-                // have arrived
   Destination,  // `fence dest`, `nic`, `batch`: the put and all earlier ones of its queue to the
-                // same rank have
-  Put,          // `fence put`, `imm`: that one has
-  Nothing,      // queue order, or a signal without a fence: it was posted
+                // same rank
+  Put,          // `fence put`, `imm`: this put
+  Nothing,      // queue order, or a signal without a fence: the put was posted, nothing more
 };
 
-// Of a signal that is raised behind a put; `same_way`: the rank that is put to is the one that
-// waits. What a NIC orders it orders on the connection to one rank: a signal to another takes
-// another way.
+// What a signal raised behind a put covers. `same_way`: the rank that the put goes to is the rank
+// that waits. A NIC orders only what goes over one connection, so it orders nothing for a signal to
+// another rank.
 [[nodiscard]] Covers covers_of(Fence fence, bool same_way);
 
-// What happens before what (commir.md 10.3): queue order, syncs, barriers and collective groups.
+// The happens-before relation (commir.md 10.3): queue order, syncs, barriers, collective groups.
 //
-// A *unit* is a task by itself, a barrier, or all members of one collective group: they meet, so
-// that everything before any member's start precedes everything after any member's completion. A
-// *node* is a task or a barrier (numbered after the tasks); edges come from nodes and lead to
-// nodes.
+// A *unit* is a single task, a barrier, or all members of one collective group. Members of a group
+// meet, so everything before any member's start precedes everything after any member's completion.
+// A *node* is a task or a barrier (numbered after the tasks); edges connect nodes.
 class Order {
  public:
   // Requires: check_ids.
@@ -40,11 +38,12 @@ class Order {
   [[nodiscard]] static Checked<Order> make(const Plan& plan, const Words& words);
 
   std::vector<std::int32_t> sequence;  // all units, in one legal order
-  // A *strand* is tasks of which each is over when a later one is known to be: a queue, or of a
-  // queue of puts those to one rank; a put by itself where a signal covers just that.
+  // A *strand* is a sequence of tasks in which a later task known to be over implies that all
+  // earlier ones are over: a queue, or the puts of a queue to one rank. If a signal covers a single
+  // put, each put is its own strand.
   std::int32_t strands = 0;
 
-  // The tasks of a unit: one, a group's members, or none (a barrier).
+  // The tasks of a unit: one task, a group's members, or none (a barrier).
   [[nodiscard]] std::span<const std::int32_t> members(std::int32_t unit) const;
   [[nodiscard]] bool is_group(std::int32_t unit) const { return unit >= first_group_; }
   [[nodiscard]] std::int32_t unit_of(std::int32_t node) const {
@@ -70,7 +69,7 @@ class Order {
   [[nodiscard]] std::int32_t strand_position_of(std::int32_t task) const {  // from 0
     return strand_position_[static_cast<std::size_t>(task)];
   }
-  // Looks through all tasks: for findings.
+  // Searches all tasks, so it is only for findings.
   [[nodiscard]] std::int32_t task_on(std::int32_t strand, std::int32_t position) const;
   [[nodiscard]] bool is_put(std::int32_t task) const {
     return destination_[static_cast<std::size_t>(task)] >= 0;
@@ -78,20 +77,20 @@ class Order {
   [[nodiscard]] std::int32_t destination_of(std::int32_t put) const {
     return destination_[static_cast<std::size_t>(put)];
   }
-  // Whether an edge from `put` that covers this much says that `earlier` has arrived: `put` itself
-  // or one before it on its queue.
+  // Whether an edge from `put` with this coverage guarantees that `earlier` has arrived: `put`
+  // itself or a put before it on its queue.
   [[nodiscard]] bool tells_of(Covers covers, std::int32_t put, std::int32_t earlier) const;
   [[nodiscard]] bool is_task(std::int32_t node) const { return node < tasks_; }
-  // Nodes that complete before this one starts, its own edges only (not those of its group).
+  // Nodes that complete before this one starts, by its own edges only (not its group's).
   [[nodiscard]] std::span<const std::int32_t> before(std::int32_t node) const;
-  // What each of them covers.
+  // What each of those edges covers.
   [[nodiscard]] std::span<const Covers> covers(std::int32_t node) const;
   [[nodiscard]] std::span<const std::int32_t> after(std::int32_t node) const;
 
  private:
   friend class OrderBuilder;
   std::int32_t tasks_ = 0;
-  std::int32_t first_group_ = 0;  // units below are nodes
+  std::int32_t first_group_ = 0;  // units below this index are nodes
   std::vector<std::int32_t> unit_;
   std::vector<std::int32_t> queue_;
   std::vector<std::int32_t> position_;
@@ -102,12 +101,12 @@ class Order {
   std::vector<std::int32_t> by_queue_;
   std::vector<std::int32_t> before_start_;
   std::vector<std::int32_t> before_;
-  std::vector<Covers> covers_;  // beside before_
+  std::vector<Covers> covers_;  // parallel to before_
   std::vector<std::int32_t> after_start_;
   std::vector<std::int32_t> after_;
   std::vector<std::int32_t> group_start_;
   std::vector<std::int32_t> group_members_;
-  std::vector<std::int32_t> self_;  // 0, 1, …: members() of a task by itself
+  std::vector<std::int32_t> self_;  // 0, 1, …: the members() of single-task units
 };
 
 }  // namespace harpe::verifier

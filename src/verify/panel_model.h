@@ -17,17 +17,17 @@ struct PlacedBlocks {
   std::vector<Box> boxes = {};
 };
 
-// What one panel does, read from its places: over which blocks its statement runs.
+// Derives what one panel does from its places: the blocks over which its statement runs.
 class PanelModel {
  public:
   // Requires: both outlive this.
   PanelModel(const Model& model, const StatementModel& statement);
 
-  // The iterations that make a block of `stored`, a target, and read operands out of `places` alone
-  // where these have blocks of the operand's buffer.
+  // The iterations that produce a block of `stored`, a target, and that read operands only from
+  // `places`, as far as these have blocks of the operand's buffer.
   [[nodiscard]] std::vector<Box> iterations(const PlacedBlocks& stored,
                                             const std::vector<PlacedBlocks>& places) const;
-  // The blocks of a target that iterations make.
+  // The blocks of a target that the iterations produce.
   [[nodiscard]] std::vector<Box> made_by(const std::vector<Box>& iterations, int target) const;
   // The blocks of an operand or a target that iterations touch.
   [[nodiscard]] std::vector<Box> touched_by(const std::vector<Box>& iterations,
@@ -46,13 +46,13 @@ class PanelModel {
 
   const Model& model_;
   const StatementModel& statement_;
-  // Of each operand and target: per digit of the iteration space the digit of the buffer that it
-  // equals, or -1.
+  // For each operand and target: per digit of the iteration space the buffer's digit that equals
+  // it, or -1.
   std::vector<Digits> operand_digits_;
   std::vector<Digits> target_digits_;
 };
 
-// Each box once.
+// Removes repeated boxes.
 void remove_repeated(std::vector<Box>& boxes);
 [[nodiscard]] bool meet(const Box& a, const Box& b);
 

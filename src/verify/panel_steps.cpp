@@ -75,8 +75,8 @@ int PanelSteps::find_map_statement(const launch::Map& map) const {
   return words_.model().nests[static_cast<std::size_t>(nest)].first_statement + map.stmt;
 }
 
-// The statement of a task of the launch that reads and writes the buffers that the kernel does;
-// with maps, what it writes is what the first of them reads.
+// The statement of the launch's task that reads and writes the same buffers as the kernel. With
+// maps, the kernel writes what the first map reads.
 Checked<int> PanelSteps::find_statement() {
   const launch::Panel& panel = kernel().panels.front();
   if (panel.stores.empty() || panel.meets.empty()) return misfit("stores or meets nothing");
@@ -112,7 +112,7 @@ Checked<int> PanelSteps::find_statement() {
   return misfit("does no statement of the launch's tasks");
 }
 
-// From what is stored back to what the first map is applied to.
+// Follows the maps backwards from the stored buffer to the value that the first map takes.
 Checked<PanelSteps::Chain> PanelSteps::find_chain(const launch::Panel& panel) {
   Chain chain;
   HP_TRY(chain.made, blocks_of(panel.stores.front()));
@@ -152,7 +152,7 @@ bool PanelSteps::does(const Task& task) const {
   if (task.kind == TaskKind::Compute) {
     return is_of(statement()) || std::ranges::any_of(kernel().panels, is_mapped);
   }
-  // The value that maps are applied to is nowhere but in the kernel.
+  // Only the kernel itself holds the value that maps are applied to.
   if (task.kind == TaskKind::Finalise && is_of(statement()) &&
       std::ranges::any_of(kernel().panels, has_maps)) {
     return true;
@@ -204,8 +204,8 @@ Checked<Ok> PanelSteps::add(const Plan& plan, const launch::Launch& launch, std:
   return Ok{};
 }
 
-// What each panel makes, and the digits of targets that take more than one value in the kernel's
-// stores.
+// Finds what each panel makes, and the digits of targets that take more than one value in the
+// kernel's stores.
 Checked<Ok> PanelSteps::find_sums() {
   sums_.clear();
   holds_.clear();
@@ -281,7 +281,7 @@ Checked<Ok> PanelSteps::add_panel(const launch::Panel& panel) {
   return add_maps(panel, chain, sum, stores.front());
 }
 
-// No iteration is another kernel's of the launch too: what each stores may hide it.
+// Checks that no other kernel of the launch runs the same iteration; their stores could hide it.
 Checked<Ok> PanelSteps::note_done(const std::vector<Box>& iterations) {
   if (launch_->kernels.size() == 1) return Ok{};
   for (const Box& box : iterations) {
@@ -334,7 +334,7 @@ Checked<Ok> PanelSteps::add_meet(const launch::Arrival& arrival, const Sum& sum,
   return Ok{};
 }
 
-// One for each result of the statement, in their order.
+// The addend's places, one per target of the statement, in their order.
 Checked<std::vector<PlacedBlocks>> PanelSteps::places_of(const launch::Addend& addend) {
   HP_TRY(std::vector<PlacedBlocks> places, blocks_of(addend.reads));
   bool fits = places.size() == statement().targets.size();
@@ -359,9 +359,9 @@ Checked<Ok> PanelSteps::add_addend(const launch::Addend& addend, const Sum& sum)
   return Ok{};
 }
 
-// A panel that meets nothing: what its addends read, in their order, is added up where it stores;
-// what one alone reads is copied. What panels before store on the rank is there, since who adds it
-// has stored it.
+// A panel that meets nothing sums what its addends read, in their order, at the place where it
+// stores; a single addend is copied. What earlier panels store on the rank is there, because the
+// thread that adds it has stored it.
 Checked<Ok> PanelSteps::add_total(const launch::Panel& panel,
                                   const std::vector<PlacedBlocks>& stores) {
   const bool is_sum = !panel.addends.empty() && stores.size() == statement().targets.size() &&
@@ -397,7 +397,7 @@ Checked<Ok> PanelSteps::add_total(const launch::Panel& panel,
   return Ok{};
 }
 
-// Values of panels lie as wide as sums: no rounding counts before the last map's.
+// Memory as wide as that of sums, so that only the last map's result is rounded.
 AllocId PanelSteps::value_memory(int buffer) {
   const BufferModel& model = words_.model().buffers[static_cast<std::size_t>(buffer)];
   return builder_.add_private(
@@ -405,7 +405,7 @@ AllocId PanelSteps::value_memory(int buffer) {
       DType::F64, std::vector<bool>(model.radix.extents.size(), true), Level::Stage);
 }
 
-// The sum is a value first; each map makes another one of it, and the last is stored.
+// Turns the sum into a value; each map makes the next value, and the last one is stored.
 Checked<Ok> PanelSteps::add_maps(const launch::Panel& panel, const Chain& chain, const Sum& sum,
                                  const PlacedBlocks& stored) {
   PlacedBlocks value = chain.made;

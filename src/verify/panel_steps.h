@@ -11,19 +11,21 @@
 
 namespace harpe::verifier {
 
-// Steps of kernels with panels. A panel is a sum that the kernel keeps to itself until it stores
-// it:
-//   carry   the state that it goes on from
-//   meet    for each arrival, what its statement makes of it, once the arrival is there
-//   addend  another rank's contribution, once it is there
-//   map     the sum becomes a value, and what a map makes of it the next
-//   store   copied where partial states lie, finalised where results do; of the last map's value
+// Makes the steps of kernels with panels. A panel is a sum that stays private to the kernel until
+// the kernel stores it:
+//   carry   loads the state that the sum continues from
+//   meet    for each arrival: adds its contribution once the arrival is there
+//   addend  adds another rank's contribution once it is there
+//   map     turns the sum into a value, and each map's input into its result
+//   store   copies the sum if the target is a partial state, else finalises it; after maps it
+//   stores
+//           the last map's value
 class PanelSteps {
  public:
   PanelSteps(StepBuilder& builder, const Words& words)
       : builder_(builder), words_(words), places_(words.model()) {}
 
-  // Takes from `left` the tasks whose work the kernel does.
+  // Removes from `left` the tasks whose work the kernel does.
   // Errors: V704 a kernel that cannot do what it says; V705 a place.
   [[nodiscard]] Checked<Ok> add(const Plan& plan, const launch::Launch& launch, std::int32_t kernel,
                                 std::vector<TaskId>& left);
@@ -34,12 +36,13 @@ class PanelSteps {
     std::vector<AllocId> allocs;           // per target
     std::vector<std::vector<Box>> blocks;  // per target
   };
-  // The statements of a panel's maps, and the blocks that the kernel's own statement makes for it.
+  // The statements of a panel's maps, and the blocks that the kernel's own statement makes for
+  // them.
   struct Chain {
     std::vector<int> maps;  // into Model::statements
     PlacedBlocks made;
   };
-  // Sums of panels that make different blocks share memory.
+  // Private memory. Panels that make different blocks share it.
   struct Memory {
     std::vector<AllocId> allocs;  // per target
     std::vector<Box> made;        // of the first target
@@ -90,7 +93,7 @@ class PanelSteps {
   PlaceBlocks places_;
   std::map<int, PanelModel> models_;  // per statement
 
-  // What kernels of the launch at hand do, of those that have several.
+  // The iterations of the current launch's kernels, if it has several.
   struct Done {
     std::int32_t kernel = 0;
     int statement = -1;
@@ -98,7 +101,7 @@ class PanelSteps {
   };
   std::vector<Done> done_;
 
-  // Of the kernel at hand.
+  // Of the current kernel.
   const Plan* plan_ = nullptr;
   const launch::Launch* launch_ = nullptr;
   std::int32_t kernel_ = 0;

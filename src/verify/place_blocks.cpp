@@ -16,7 +16,7 @@ std::vector<std::int32_t> digits_of(const Model& model, const AxisModel& axis, s
   return point;
 }
 
-// Points in ascending order as few boxes: neighbours along the last digit are one.
+// Merges ascending points into few boxes: neighbours along the last digit become one box.
 std::vector<Box> join_neighbours(const std::vector<std::vector<std::int32_t>>& points) {
   std::vector<Box> boxes;
   for (const std::vector<std::int32_t>& point : points) {
@@ -77,7 +77,7 @@ std::optional<std::vector<Box>> PlaceBlocks::find(int buffer, const std::vector<
   const BufferModel& model = model_.buffers[static_cast<std::size_t>(buffer)];
   const std::size_t axes = model.axes.size();
   if (span.size() < axes) return std::nullopt;
-  std::int64_t opaque = 1;  // nothing is cut along what has no blocks
+  std::int64_t opaque = 1;  // dimensions without blocks cannot be cut
   for (std::size_t i = axes; i < span.size(); ++i) {
     if (span[i].begin != 0) return std::nullopt;
     opaque *= span[i].size();
@@ -88,7 +88,7 @@ std::optional<std::vector<Box>> PlaceBlocks::find(int buffer, const std::vector<
   for (std::size_t i = 0; i < axes; ++i) {
     const std::optional<std::vector<Box>>& parts = along(model.axes[i].axis, span[i]);
     if (!parts) return std::nullopt;
-    std::vector<Box> further;  // of the parts but the first
+    std::vector<Box> further;  // of all parts but the first
     for (std::size_t at = 1; at < parts->size(); ++at) {
       for (const Box& box : boxes) {
         further.push_back(box);

@@ -11,13 +11,13 @@
 
 namespace harpe::verifier {
 
-// The blocks of a buffer that a rectangle of its elements covers.
+// Finds the blocks of a buffer that a rectangle of its elements covers.
 class PlaceBlocks {
  public:
   explicit PlaceBlocks(const Model& model) : model_(model) {}
 
-  // As disjoint boxes over the buffer's digits; none where the rectangle cuts a block or leaves the
-  // buffer. Empty blocks (D12) may be among them.
+  // Returns disjoint boxes over the buffer's digits; none if the rectangle cuts a block or leaves
+  // the buffer. The boxes may contain empty blocks (D12).
   [[nodiscard]] std::optional<std::vector<Box>> find(int buffer, const std::vector<Interval>& span);
 
  private:

@@ -17,7 +17,7 @@ namespace {
 
 using launch::Kernel;
 
-// The SMs of a target such as "h200 sms 132".
+// The number of SMs of a target such as "h200 sms 132".
 std::int64_t sms_of(const std::string& target) {
   const std::string word = " sms ";
   const std::size_t at = target.find(word);
@@ -28,8 +28,8 @@ std::int64_t sms_of(const std::string& target) {
   return sms;
 }
 
-// Waits-for of one execution: units of the order, and for each launch that waits inside a node "it
-// is on the SMs", which waits for what it waits for inside.
+// The waits-for graph of one execution. Its nodes are the units of the order and, for each launch
+// that waits inside, a node "on the SMs", which waits for what the launch awaits inside.
 class Progress {
  public:
   Progress(const launch::LaunchPlan& launches, const Steps& steps, const Order& order,
@@ -79,7 +79,7 @@ class Progress {
   }
 
  private:
-  // `blocked` does not find an SM beside `waiting`.
+  // `blocked` gets no SM while `waiting` runs.
   struct Conflict {
     std::size_t waiting;
     std::size_t blocked;
@@ -103,7 +103,7 @@ class Progress {
                                       {"capacity", capacity_}});
   }
 
-  // On a GPU that ranks share nothing says which SMs the other ranks' kernels find.
+  // On a shared GPU it is unknown which SMs the kernels of other ranks get.
   [[nodiscard]] Checked<Ok> check_alone(std::size_t id) const {
     if (!says(launches_.target, "shared")) return Ok{};
     return make_diag(DiagCode::V710, {{"launch", id},
@@ -115,8 +115,8 @@ class Progress {
                                       {"cycle", "ranks share GPUs in `" + launches_.target + "`"}});
   }
 
-  // Whether it needs an SM once its own waits are over: for its kernels, or for kernels of one warp
-  // that raise, or wait for members.
+  // Whether the launch needs an SM after its own waits: for its kernels, or for one-warp kernels
+  // that raise signals or wait for members.
   [[nodiscard]] bool needs_sm_behind_waits(std::size_t id) const {
     const launch::Launch& launch = launches_.launches[id];
     const bool by_engine = std::ranges::all_of(
@@ -146,7 +146,7 @@ class Progress {
     for (const std::int32_t member : order_.members(unit)) add(member);
   }
 
-  // One block does a kernel's panels one after the other.
+  // Orders the panels of a kernel as if one thread block did them all.
   void add_tickets() {
     for (std::size_t step = 1; step < steps_.scope.tasks; ++step) {
       const StepOrigin& own = steps_.origins[step];
@@ -165,7 +165,8 @@ class Progress {
            origin.kind == StepKind::Store;
   }
 
-  // Which launches of its rank are over when a launch begins, and whose own waits are.
+  // Per launch: which launches of its rank are over, and which have finished their own waits, when
+  // it begins.
   void learn_order() {
     std::vector<std::vector<std::size_t>> begins(steps_.scope.tasks);
     for (std::size_t id = 0; id < launches_.launches.size(); ++id) {
@@ -198,7 +199,8 @@ class Progress {
     return std::ranges::binary_search(begun_[at_start_of], launch);
   }
 
-  // What waits on the SMs and leaves none to others, but for what comes right before or behind it.
+  // Pairs a launch that waits on the SMs and leaves none free with each launch that it keeps out,
+  // except its direct predecessors and successors.
   void find_candidates() {
     rank_launches_.resize(static_cast<std::size_t>(words_.model().ranks));
     for (std::size_t id = 0; id < waits_.size(); ++id) {
@@ -245,7 +247,7 @@ class Progress {
     edges_[unit_of(steps_.first[conflict.blocked])].push_back(node);
   }
 
-  // Nodes of a circle, each waiting for the next; none where there is no circle.
+  // The nodes of a cycle, each waiting for the next; empty if there is none.
   [[nodiscard]] std::vector<std::size_t> find_circle() const {
     enum class State : std::uint8_t { New, Open, Done };
     std::vector<State> states(edges_.size(), State::New);
@@ -286,10 +288,10 @@ class Progress {
     return words_.task(std::int64_t{order_.members(unit).front()});
   }
 
-  // From `first` on.
+  // Starting at `first`.
   [[nodiscard]] std::string text_of(std::vector<std::size_t> circle, std::size_t first) const {
     std::ranges::rotate(circle, std::ranges::find(circle, first));
-    std::vector<std::string> names;  // steps of one panel as one
+    std::vector<std::string> names;  // all steps of one panel have one name
     for (const std::size_t node : circle) {
       std::string name = name_of(node);
       if (names.empty() || names.back() != name) names.push_back(std::move(name));
@@ -301,7 +303,7 @@ class Progress {
     return text + ", which waits for the first";
   }
 
-  // Without tickets there is no circle (V301).
+  // There is no cycle without tickets (V301).
   [[nodiscard]] Diag describe_tickets(const std::vector<std::size_t>& circle) const {
     std::size_t first = circle.front();
     for (const std::size_t node : circle) {
@@ -348,9 +350,9 @@ class Progress {
   const Order& order_;
   const Words& words_;
   std::int64_t capacity_;
-  std::vector<char> waits_;                      // per launch: inside
-  std::vector<std::vector<std::size_t>> over_;   // per launch: over when it begins, ascending
-  std::vector<std::vector<std::size_t>> begun_;  // likewise: whose waits are over
+  std::vector<char> waits_;                      // per launch: whether it waits inside
+  std::vector<std::vector<std::size_t>> over_;   // per launch: those over when it begins, ascending
+  std::vector<std::vector<std::size_t>> begun_;  // per launch: those whose waits are over
   std::vector<std::vector<std::size_t>> rank_launches_;        // per rank
   std::vector<std::vector<std::size_t>> edges_;                // per node: what it waits for
   std::vector<std::pair<std::size_t, std::size_t>> resident_;  // launch: its node

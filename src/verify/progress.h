@@ -8,9 +8,10 @@
 
 namespace harpe::verifier {
 
-// Kernels that wait inside come to their end with the SMs that there are: their thread blocks take
-// panels in order, as one block would, and what they wait for on their own rank is not kept from
-// the SMs that they hold (docs/math/verify.md 6). Errors: V710 to V712.
+// Checks that kernels that wait inside finish with the available SMs. The proof assumes that thread
+// blocks take panels in order, as a single block would. It shows that the SMs that such a kernel
+// holds never block what it waits for on its own rank (docs/math/verify.md 6). Errors: V710 to
+// V712.
 [[nodiscard]] Checked<Ok> check_progress(const launch::LaunchPlan& launches, const Steps& steps,
                                          const Order& order, const Words& words);
 

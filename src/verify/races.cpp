@@ -63,7 +63,7 @@ class RaceCheck {
  private:
   struct CellHistory {
     std::int32_t writer = -1;
-    std::int32_t readers = -1;  // since the writer: a list in readers_
+    std::int32_t readers = -1;  // since the last write: a list in readers_
   };
   struct Reader {
     std::int32_t task;
@@ -71,9 +71,10 @@ class RaceCheck {
   };
   struct SlotHistory {
     std::int32_t content = -1;
-    std::int32_t block = -1;           // one of the content, for signals
-    std::vector<std::int32_t> now;     // tasks that touched this content
-    std::vector<std::int32_t> before;  // last ones, per strand, that touched the one before
+    std::int32_t block = -1;        // some block of the content, for names
+    std::vector<std::int32_t> now;  // tasks that accessed this content
+    // per strand the last task that accessed the previous content
+    std::vector<std::int32_t> before;
     std::int32_t block_before = -1;
   };
   struct Send {
@@ -81,7 +82,7 @@ class RaceCheck {
     const ResolvedRef* ref;
   };
 
-  // The rank in the execution of a task: where Entries and touches are kept.
+  // An index for a rank in a task's execution.
   [[nodiscard]] std::size_t turn_of(RankId rank, std::int32_t task) const {
     const std::size_t execution = static_cast<std::size_t>(task) / scope_.tasks;
     return execution * member_at_.size() + rank.index();
@@ -107,7 +108,7 @@ class RaceCheck {
     return Ok{};
   }
 
-  // Whose parts the members of a collective read, by the member that has them.
+  // The sending ranks: which member owns the parts that the members of a collective read.
   void collect_sends(std::int32_t unit) {
     sends_.clear();
     for (const std::int32_t member : order_.members(unit)) {
@@ -126,22 +127,21 @@ class RaceCheck {
     return clock.at(order_.strand_of(task)) >= order_.strand_position_of(task);
   }
 
-  // A step of a launch comes behind its rank's Entry, which begins the epoch that signals are
-  // counted in.
+  // A step of a launch must follow its rank's Entry, which begins the epoch that signals count in.
   Checked<Ok> check_begun(std::int32_t task, Clock clock) const {
     const std::int32_t entry = entry_[turn_of(words_.rank_of(task), task)];
     if (is_over(entry, clock)) return Ok{};
     return make_diag(DiagCode::V709, {{"task", words_.task(task)}, {"entry", words_.task(entry)}});
   }
 
-  // Its rank's Exit is to be behind it.
+  // Records that the rank's Exit must follow the task.
   void note_touch(std::int32_t task, RankId rank) {
     std::vector<std::int32_t>& touched = touched_[turn_of(rank, task)];
     if (touched.empty() || touched.back() != task) touched.push_back(task);
   }
 
-  // Between a rank's Exit and its next Entry its homes are the caller's, and where plans take turns
-  // its slots another plan's, but for those that are kept apart.
+  // Between a rank's Exit and its next Entry, its homes belong to the caller. If plans take turns,
+  // its slots then belong to other plans, except those that are kept apart.
   Checked<Ok> check_span(std::int32_t task, const ResolvedRef& ref, Clock clock) {
     const Alloc& alloc = plan_.allocs[static_cast<std::size_t>(ref.alloc)];
     const bool has_credit =
@@ -170,7 +170,7 @@ class RaceCheck {
     return Ok{};
   }
 
-  // Once a slot has another content, everything that touched the last one must be over.
+  // All accesses to a slot's previous content must be over before it gets another content.
   Checked<Ok> change_content(std::int32_t task, const ResolvedRef& ref, Clock clock) {
     SlotHistory& slot = slots_[static_cast<std::size_t>(ref.alloc)];
     if (slot.content != ref.content) {
@@ -201,7 +201,7 @@ class RaceCheck {
     return Ok{};
   }
 
-  // Of tasks in one strand only the last matters: when it is over, the others are.
+  // The last task of each strand; once it is over, all earlier ones are.
   [[nodiscard]] std::vector<std::int32_t> last_per_strand(std::vector<std::int32_t> tasks) const {
     std::ranges::sort(tasks, [&](std::int32_t a, std::int32_t b) {
       return std::pair(order_.strand_of(a), -order_.strand_position_of(a)) <
@@ -241,7 +241,7 @@ class RaceCheck {
     return Ok{};
   }
 
-  // V540 where `task` waits for a signal that went out behind the put and does not cover it.
+  // V540 if `task` waits for a signal behind the put that does not cover it.
   [[nodiscard]] std::optional<Diag> overtaken(std::int32_t put, std::int32_t task,
                                               const std::string& verb, const std::string& block,
                                               std::int32_t alloc) const {
@@ -259,7 +259,7 @@ class RaceCheck {
   [[nodiscard]] Diag conflict(DiagCode code, const ResolvedRef& ref, const Cell& cell,
                               std::int32_t writer, std::int32_t other) const {
     const std::string block = words_.block(ref.buffer, cell.block);
-    // Of a write after a read the reader came first.
+    // For a write after a read, the reader is the earlier one.
     const auto [earlier, later] =
         code == DiagCode::V402 ? std::pair(other, writer) : std::pair(writer, other);
     if (auto finding = overtaken(earlier, later, code == DiagCode::V401 ? "reads" : "writes", block,
@@ -289,7 +289,7 @@ class RaceCheck {
     return Ok{};
   }
 
-  // `task` touches something of `rank` and its Exit does not wait for it.
+  // `task` accesses memory of `rank`, and the rank's Exit does not wait for it.
   [[nodiscard]] Diag unfinished(std::int32_t exit, std::int32_t task, std::size_t rank) const {
     std::string slot;
     const auto look = [&](std::span<const ResolvedRef> refs) {
@@ -314,9 +314,9 @@ class RaceCheck {
   std::vector<CellHistory> cells_;
   std::vector<SlotHistory> slots_;
   std::vector<Reader> readers_;
-  std::vector<std::vector<std::int32_t>> touched_;  // by turn_of: tasks that touched a slot of it
+  std::vector<std::vector<std::int32_t>> touched_;  // by turn_of: tasks that accessed its slots
   std::vector<std::int32_t> entry_;                 // by turn_of
-  std::vector<std::int32_t> member_at_;             // per rank: of the group at hand
+  std::vector<std::int32_t> member_at_;             // per rank: of the current group
   std::vector<std::int32_t> exits_seen_;
   std::vector<Row> exit_clocks_;
   std::vector<Send> sends_;

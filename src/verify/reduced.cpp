@@ -11,7 +11,7 @@
 namespace harpe {
 namespace {
 
-constexpr std::int64_t kSmallCut = 3;  // both, so that neither parity hides a fault
+constexpr std::int64_t kSmallCut = 3;  // one odd and one even cut, so that parity hides no fault
 constexpr std::int64_t kLargeCut = 4;
 
 class Reducer {
@@ -67,7 +67,7 @@ class Reducer {
     return extent;
   }
 
-  // A digit spread over mesh axes keeps one value per coordinate.
+  // A digit placed on mesh axes gets one value per coordinate.
   Checked<Ok> bind(const std::string& digit, const MeshRef& axes) {
     HP_TRY(const Extent extent, extent_of(axes));
     const auto [known, fresh] = bound_.try_emplace(digit, extent.small);
@@ -77,7 +77,7 @@ class Reducer {
                                    "` is spread over mesh axes of different sizes,"}});
   }
 
-  // A digit whose loop is skewed by mesh axes goes round them a whole number of times.
+  // A digit whose loop is skewed by mesh axes gets a multiple of their extent.
   void skew(const std::string& digit, const std::vector<std::string>& terms) {
     Extent extent;
     for (const std::string& term : terms) {
@@ -111,7 +111,7 @@ class Reducer {
     return Ok{};
   }
 
-  // A slab's digit keeps the values of the token digit it stands for.
+  // A slab's digit gets as many values as its token digit.
   Checked<Ok> bind_slots() {
     for (const Layout& layout : form_.layouts) {
       if (layout.map.function != "slab") continue;
@@ -172,7 +172,7 @@ class Reducer {
     return Ok{};
   }
 
-  // Two grains a block; where blocks were uneven or empty, some still are.
+  // Two grains per block. If blocks were uneven or empty, some still are.
   [[nodiscard]] std::int64_t small_size(const Axis& axis) const {
     const std::int64_t size = size_of(axis);
     const auto found = blocks_.find(axis.name);
@@ -183,8 +183,8 @@ class Reducer {
     return size % blocks.whole == 0 ? even : even - 1;
   }
 
-  // The tables of masks fit their keys again: one segment id a position; and all keys in one page,
-  // since which page holds which keys no block can tell.
+  // Shrinks the tables of masks to fit their keys: one segment id per position, and one page for
+  // all keys, because no block depends on which page holds which keys.
   void cut_tables(ReducedCase& out, std::map<std::string, std::int64_t>& sizes) const {
     for (Nest& nest : out.program.nests) {
       for (Stmt& stmt : nest.stmts) {
@@ -200,7 +200,7 @@ class Reducer {
     }
   }
 
-  // Axes compared by a mask, or standing for each other in an access.
+  // Axes that a mask compares, or that an access substitutes for each other.
   [[nodiscard]] std::vector<std::pair<std::string, std::string>> related() const {
     std::vector<std::pair<std::string, std::string>> pairs;
     for (const Nest& nest : program_.nests) {
@@ -222,8 +222,7 @@ class Reducer {
     return pairs;
   }
 
-  // Equal sizes stay equal, and unequal ones unequal the same way round: what a mask hides depends
-  // on it.
+  // Equal sizes stay equal, and unequal sizes keep their order, because masks depend on it.
   void cut_axes(ReducedCase& out) const {
     std::map<std::string, std::int64_t> sizes;
     for (const Axis* const axis : axes_of(program_)) sizes[axis->name] = small_size(*axis);
@@ -250,7 +249,7 @@ class Reducer {
   std::int64_t cut_;
   std::map<std::string, Extent> mesh_extents_;  // refinements applied
   std::map<std::string, std::int64_t> bound_;   // per digit on mesh axes: its small extent
-  std::map<std::string, Extent> skewed_;        // per digit: the mesh axes its loop turns round
+  std::map<std::string, Extent> skewed_;        // per digit: the mesh axes that skew its loop
   std::map<std::string, Extent> blocks_;        // per split axis
 };
 

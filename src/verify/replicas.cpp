@@ -8,7 +8,7 @@
 namespace harpe::verifier {
 namespace {
 
-// The mesh axes along which homes of a buffer differ; along all others they are replicas.
+// The mesh axes along which homes of a buffer differ; along all others the homes are replicas.
 std::vector<int> axes_of_home(const BufferModel& buffer) {
   std::vector<int> axes = buffer.partial;
   for (const std::vector<int>& placed : buffer.home) {

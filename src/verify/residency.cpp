@@ -12,7 +12,7 @@
 namespace harpe::verifier {
 namespace {
 
-// `waiting` may hold its SMs while it waits inside, and then `blocked` does not fit.
+// While `waiting` holds its SMs and waits inside, `blocked` may not fit.
 struct Conflict {
   std::size_t waiting;
   std::size_t blocked;
@@ -70,7 +70,7 @@ class Residency {
     return launch.begin <= at && at < launch.end;
   }
 
-  // Which nodes a launch may still wait for once it holds its SMs.
+  // Nodes that a launch may still wait for after it has got its SMs.
   [[nodiscard]] std::vector<std::int32_t> awaited_inside(const Launch& launch) const {
     std::vector<std::int32_t> nodes;
     for (std::int32_t at = launch.begin + 1; at < launch.end; ++at) {
@@ -90,7 +90,7 @@ class Residency {
     }
   }
 
-  // What is over when a launch starts, on the queues of its rank that work on SMs.
+  // Per launch: what is over when it starts, on its rank's queues that use SMs.
   void learn_starts() {
     std::vector<std::int32_t> launch_of(plan_.tasks.size(), -1);
     for (std::size_t i = 0; i < launches_.size(); ++i) {
@@ -126,14 +126,14 @@ class Residency {
     return known_[at_start_of][static_cast<std::size_t>(queue)] >= launches_[launch].end - 1;
   }
 
-  // What must be free for it to get on: all it was given if it waits or moves data; of a plain
-  // leaf the CTAs come and go.
+  // The SMs that must be free for the launch to progress: its whole budget if it waits or moves
+  // data; one for a plain leaf, whose thread blocks come and go.
   [[nodiscard]] std::int64_t wanted(std::size_t launch) const {
     const bool plain = launches_[launch].kernel >= 0 && !waits_[launch];
     return plain ? 1 : launches_[launch].sms;
   }
 
-  // Launches of `queue` that may be on the SMs together with `launch`.
+  // Visits the launches of `queue` that may be resident together with `launch`.
   template <class Visit>
   void for_each_beside(std::size_t launch, std::int32_t queue, const Visit& visit) const {
     for (const std::size_t other : queue_launches_[static_cast<std::size_t>(queue)]) {
@@ -145,7 +145,8 @@ class Residency {
 
   void add_conflicts(std::size_t waiting, std::vector<Conflict>& conflicts) const {
     const Launch& launch = launches_[waiting];
-    std::map<std::int32_t, std::int64_t> beside;  // per other queue: the most that waits meanwhile
+    // per other queue: the most SMs that waiting launches hold meanwhile
+    std::map<std::int32_t, std::int64_t> beside;
     for (const std::int32_t queue : rank_queues_[launch.rank.index()]) {
       if (queue == launch.queue) continue;
       for_each_beside(waiting, queue, [&](std::size_t other) {
@@ -162,8 +163,8 @@ class Residency {
     }
   }
 
-  // Waits-for over units, and over one more node for each waiting launch: itself on the SMs, which
-  // waits for what it waits for inside. What does not fit beside it waits for that node.
+  // The waits-for graph: units, and for each waiting launch a node "on the SMs", which waits for
+  // what the launch awaits inside. A launch that does not fit beside it waits for that node.
   class Graph {
    public:
     explicit Graph(const Residency& from, const std::vector<Conflict>& conflicts)
@@ -183,7 +184,7 @@ class Residency {
 
     [[nodiscard]] const std::map<std::size_t, std::size_t>& resident() const { return resident_; }
 
-    // From the node back to itself; empty if there is no way.
+    // A path from the node back to itself; empty if there is none.
     [[nodiscard]] std::vector<std::size_t> circle(std::size_t start) const {
       std::vector<std::int64_t> came_from(edges_.size(), -1);
       std::vector<std::size_t> found = {start};
@@ -240,11 +241,12 @@ class Residency {
     const Residency& from_;
     const Order& order_;
     std::vector<std::vector<std::int32_t>> edges_;
-    std::map<std::size_t, std::size_t> resident_;                // launch: its node
-    std::map<std::int32_t, std::vector<std::int32_t>> blocked_;  // first task: what keeps it out
+    std::map<std::size_t, std::size_t> resident_;  // launch: its node
+    // by first task: the nodes that keep it out
+    std::map<std::int32_t, std::vector<std::int32_t>> blocked_;
   };
 
-  // Without those nodes there is no circle (V301): every one goes through one of them.
+  // Every cycle contains such a node, since there is no cycle without them (V301).
   Checked<Ok> check_circles(const std::vector<Conflict>& conflicts) const {
     const Graph graph(*this, conflicts);
     std::vector<std::size_t> shortest;
@@ -301,10 +303,10 @@ class Residency {
   const Order& order_;
   std::int64_t sm_count_;
   std::vector<Launch> launches_;
-  std::vector<char> waits_;                               // per launch: inside
+  std::vector<char> waits_;                               // per launch: whether it waits inside
   std::vector<std::vector<std::int32_t>> known_;          // per launch: see note_start
   std::vector<std::vector<std::size_t>> queue_launches_;  // per queue
-  std::vector<std::vector<std::int32_t>> rank_queues_;    // per rank: those that work on SMs
+  std::vector<std::vector<std::int32_t>> rank_queues_;    // per rank: those that use SMs
 };
 
 }  // namespace

@@ -9,9 +9,10 @@
 
 namespace harpe::verifier {
 
-// A kernel that waits inside holds its SMs meanwhile: whatever it waits for on its own rank is over
-// when it starts, or needs no SMs, or fits beside it (commir.md 10.3, docs/math/verify.md 2).
-// Requires: check_ids. Errors: V530 the shortest circle, V531, V532.
+// Checks kernels that wait inside and hold their SMs meanwhile: everything that such a kernel waits
+// for on its own rank is over when it starts, needs no SMs, or fits beside it (commir.md 10.3,
+// docs/math/verify.md 2).
+// Requires: check_ids. Errors: V530 the shortest cycle, V531, V532.
 [[nodiscard]] Checked<Ok> check_residency(const Plan& plan, const Words& words, const Order& order,
                                           std::int64_t sm_count);
 

@@ -36,7 +36,7 @@ class Resolver {
       out_.first_read_.push_back(out_.refs_.size());
       for (const Ref& ref : plan_.tasks[task].reads) HP_REQUIRE_OK(add_ref(task, ref));
       out_.first_write_.push_back(out_.refs_.size());
-      // A block may be read through two refs of a task, but not written through two.
+      // Two refs of a task may read the same block, but not write it.
       ++token_;
       for (const Ref& ref : plan_.tasks[task].writes) HP_REQUIRE_OK(add_ref(task, ref));
       out_.statements.push_back(statement_of(plan_.tasks[task]));
@@ -104,7 +104,7 @@ class Resolver {
       return make_diag(DiagCode::V203,
                        {{"what", "what all tasks touch together"}, {"limit", kMaxCells}});
     }
-    // Row by row: along the last digit all three numbers grow by one stride.
+    // Row by row: along the last digit, all three numbers increase by a constant stride.
     rows_.assign(box.begin(), box.end());
     const std::int64_t count = box.empty() ? 1 : box.back().hi - box.back().lo;
     if (!box.empty()) rows_.back().hi = rows_.back().lo + 1;
@@ -186,10 +186,10 @@ class Resolver {
   const Model& model_;
   const Words& words_;
   Resolved& out_;
-  std::vector<std::int32_t> seen_;  // per cell: the token of the last ref or task that touched it
+  std::vector<std::int32_t> seen_;  // per cell: token of the last ref or task that named it
   std::int32_t token_ = 0;
-  std::int64_t points_ = 0;       // of all boxes so far, empty blocks included
-  std::vector<Content> content_;  // per alloc: what the last task that touched it has in it
+  std::int64_t points_ = 0;       // in all boxes so far, with empty blocks
+  std::vector<Content> content_;  // per allocation: what the last task using it keeps there
   std::vector<std::int64_t> content_task_;
   std::vector<std::int32_t> point_;
   Box rows_;

@@ -12,8 +12,8 @@
 
 namespace harpe::verifier {
 
-// The plan with every name an index and every box a list of cells: what races and terms are checked
-// on. Empty blocks (D12) are gone.
+// The plan with names replaced by indices and boxes by lists of cells. Races and terms are checked
+// on it. Empty blocks (D12) are removed.
 struct Cell {
   std::int32_t local = 0;  // within its slot's content
   std::int32_t block = 0;  // of the buffer
@@ -22,7 +22,7 @@ struct Cell {
 struct ResolvedRef {
   std::int32_t alloc = 0;
   std::int32_t buffer = 0;
-  std::int32_t content = 0;  // of the slot; meaningless when there are no cells
+  std::int32_t content = 0;  // of the slot; undefined if there are no cells
   WriteMode mode = WriteMode::Read;
   Cut cut;
   std::size_t first = 0;  // cell
@@ -31,18 +31,18 @@ struct ResolvedRef {
 
 struct ResolvedAlloc {
   std::int32_t footprint = 0;
-  std::int64_t first_cell = 0;  // of all slots' cells in one row
+  std::int64_t first_cell = 0;  // among all slots' cells in one row
 };
 
-// What is checked: one execution of a plan; or two in a row of the steps of a launch plan
-// (verify/steps.h), which has the refs of the first alone.
+// What to check: one execution of a plan, or two consecutive executions of the steps of a launch
+// plan (verify/steps.h). The latter stores refs for the first execution only.
 struct Scope {
   std::size_t tasks = 0;         // of one execution
-  std::size_t private_from = 0;  // allocations from here on are sums that a kernel keeps to itself
+  std::size_t private_from = 0;  // allocations from here on are private sums of kernels
   bool is_of_launches = false;
-  bool takes_turns = false;         // launches whose memory other plans use between executions
-  std::vector<bool> narrowed = {};  // per allocation: partial states that are left in 16 bits
-  std::vector<bool> apart = {};  // per allocation: no other plan uses it, though plans take turns
+  bool takes_turns = false;         // other plans use the launches' memory between executions
+  std::vector<bool> narrowed = {};  // per allocation: partial states are stored in 16 bits
+  std::vector<bool> apart = {};     // per allocation: no other plan uses it
   [[nodiscard]] std::size_t task(std::int32_t id) const {  // in the first execution
     return static_cast<std::size_t>(id) % tasks;
   }
@@ -55,8 +55,8 @@ struct Scope {
 class Resolved {
  public:
   // Requires: check_ids.
-  // Errors: V203 too many cells, V211 a ref wants two contents at once, V212 a block that is not
-  // in this rank's home, V213 a block twice.
+  // Errors: V203 too many cells, V211 a ref names two contents at once, V212 a block outside this
+  // rank's home, V213 a block twice.
   [[nodiscard]] static Checked<Resolved> make(const Plan& plan, const Words& words,
                                               const Scope& scope);
   [[nodiscard]] static Checked<Resolved> make(const Plan& plan, const Model& model) {

@@ -11,11 +11,11 @@
 namespace harpe::verifier {
 namespace {
 
-// A contribution on its way to where it ends, or a value that is moved.
+// A contribution on its way to its final place, or a value that is copied.
 struct Addition {
   TermId term;
-  std::vector<DType> roundings;  // in the order in which they were made
-  bool is_addend = false;        // added behind a kernel's own sum
+  std::vector<DType> roundings;  // in order
+  bool is_addend = false;        // added after a kernel's own sum
 };
 
 class RoundingCheck {
@@ -47,7 +47,7 @@ class RoundingCheck {
   }
 
  private:
-  // The blocks of the rank's home.
+  // The blocks of the rank's home, as a box.
   [[nodiscard]] std::vector<Range> home_box(const Model& model, const BufferModel& buffer) const {
     std::vector<Range> box = whole_box(buffer.radix);
     for (std::size_t i = 0; i < box.size(); ++i) {
@@ -71,7 +71,7 @@ class RoundingCheck {
     return terms_.kind(term) == TermKind::State && words.size() == 2 && words[1] == kAddend;
   }
 
-  // What is added up in a term, in order.
+  // Lists in order what a term adds up.
   void list(TermId term, std::vector<DType>& behind, std::vector<Addition>& out) const {
     if (is_addend(term)) {
       const std::size_t first = out.size();
@@ -99,7 +99,7 @@ class RoundingCheck {
     return out;
   }
 
-  // What tells additions apart, whatever roundings their operands went through.
+  // Identifies an addition, whatever roundings its operands had.
   [[nodiscard]] std::pair<std::int64_t, std::int64_t> key_of(TermId term) const {
     const std::span<const std::int32_t> words = terms_.words(term);
     if (terms_.kind(term) == TermKind::Contribution) return {words[0], words[1]};
@@ -144,7 +144,7 @@ class RoundingCheck {
                                       {"planned", list_types(planned.roundings)}});
   }
 
-  // The operands of a contribution, the state of a value.
+  // Compares the operands of a contribution, or the state of a value.
   Checked<Ok> compare_parts(TermId planned, TermId launched) {
     if (planned == launched || terms_.kind(planned) != terms_.kind(launched)) return Ok{};
     const std::vector<std::int32_t> wanted = copy_of(planned);
@@ -170,7 +170,7 @@ class RoundingCheck {
     return {words.begin(), words.end()};
   }
 
-  // The plan's order; where a kernel adds what others contribute, its own before all else.
+  // Checks the plan's order. If a kernel adds other ranks' contributions, its own may come first.
   Checked<Ok> compare_order(const std::vector<Addition>& planned,
                             const std::vector<Addition>& launched) const {
     std::vector<std::int64_t> wanted;

@@ -20,7 +20,7 @@ Diag unfit(const LaunchPlan& launches, std::size_t id, const std::string& proble
                    {{"id", id}, {"rank", launches.signals[id].rank.value}, {"problem", problem}});
 }
 
-// Who raises and awaits the signals in data.
+// Checks which launches raise and await the signals in data.
 class UseCheck {
  public:
   explicit UseCheck(const LaunchPlan& launches)
@@ -44,7 +44,7 @@ class UseCheck {
  private:
   struct Use {
     bool is_raised = false;
-    std::optional<std::pair<std::size_t, std::size_t>> awaiting;  // the launch, and its kernel
+    std::optional<std::pair<std::size_t, std::size_t>> awaiting;  // the launch and its kernel
   };
 
   [[nodiscard]] bool is_in_data(std::size_t id) const { return launches_.signals[id].is_in_data; }
@@ -60,7 +60,7 @@ class UseCheck {
     return Ok{};
   }
 
-  // Of a use that such a signal cannot have.
+  // Refuses a use that is impossible for a signal in data.
   [[nodiscard]] Checked<Ok> refuse(SignalId signal, const std::string& problem) const {
     if (!is_in_data(signal.index())) return Ok{};
     return unfit(launches_, signal.index(), name() + " " + problem);
@@ -159,7 +159,7 @@ class CellCheck {
  private:
   struct Content {
     std::int32_t id = -1;
-    std::size_t signal = 0;  // one that is of it
+    std::size_t signal = 0;  // one of its signals
   };
 
   [[nodiscard]] Diag cannot(std::size_t id, std::size_t step, const std::string& verb,
@@ -253,8 +253,8 @@ class CellCheck {
   const Resolved& resolved_;
   const Words& words_;
   CellsInData& out_;
-  std::vector<std::optional<Content>> contents_;  // per allocation: what signals in data are of
-  std::vector<bool> is_read_;                     // per cell: a step that check_touch saw reads it
+  std::vector<std::optional<Content>> contents_;  // per allocation: what its signals in data guard
+  std::vector<bool> is_read_;  // per cell: check_touch found the step that reads it
 };
 
 Checked<Ok> check_signals_in_data(const LaunchPlan& launches) { return UseCheck(launches).run(); }

@@ -6,9 +6,9 @@
 namespace harpe::verifier {
 namespace {
 
-// At most.
+// An upper bound.
 std::size_t count_steps(const launch::LaunchPlan& launches) {
-  constexpr std::size_t kOfLaunch = 2;  // its beginning and its end
+  constexpr std::size_t kOfLaunch = 2;  // begin and end
   std::size_t count = 0;
   for (const launch::Launch& launch : launches.launches) {
     count += kOfLaunch + launch.does.size();
@@ -81,8 +81,8 @@ void StepBuilder::add_task(TaskId id, Task task) {
   push_to_queue({.kind = StepKind::Task, .launch = launch_, .task = id}, std::move(task));
 }
 
-// The first is in the launch's queue. Others are in one queue with those of their number of earlier
-// kernels, which are over: few queues make few strands.
+// The first fork is the launch's queue. Fork n shares a queue with fork n of earlier kernels of the
+// launch's queue, which are over: fewer queues mean fewer strands.
 QueueId StepBuilder::fork() {
   const std::size_t number = fork_first_.size();
   fork_first_.push_back(-1);
@@ -174,7 +174,7 @@ void StepBuilder::repeat(std::int32_t groups) {
   add_signals(true);
 }
 
-// What signals order, in both executions; a credit of the first is there from the start.
+// Adds the order that signals give, in both executions. Credits are already there at the first.
 void StepBuilder::add_signals(bool in_data) {
   const auto offset = static_cast<std::int32_t>(out_.scope.tasks);
   const auto moved = [](const std::vector<std::int32_t>& steps, std::int32_t by) {

@@ -20,26 +20,27 @@ namespace harpe::verifier {
   return task;
 }
 
-// Appends steps of launches, and what orders them.
+// Appends the steps of launches and their order.
 class StepBuilder {
  public:
   explicit StepBuilder(Steps& out) : out_(out) {}
   [[nodiscard]] const Steps& out() const { return out_; }
 
-  // The plan's memory and that of the launch plan; `private_from`: allocations in all.
+  // Adds the memory of the plan and of the launch plan. `private_from`: their number of
+  // allocations.
   void begin(const Plan& plan, const launch::LaunchPlan& launches, std::size_t private_from);
-  // From now on steps are this launch's.
+  // Later steps belong to this launch.
   void enter(launch::LaunchId launch, QueueId queue);
 
-  // In the launch's queue.
+  // Append to the launch's queue.
   void add(StepKind kind);
   void add_task(TaskId id, Task task);
-  // Beside what else is forked, behind what the launch's queue has so far. Returns the queue.
+  // Starts a queue that runs beside other forks, after the launch queue's steps so far.
   [[nodiscard]] QueueId fork();
   std::int32_t add_forked(const StepOrigin& origin, Task task);
-  // All that was forked is over: in the launch's queue.
+  // Appends to the launch's queue a step after all forks.
   void join(std::int32_t kernel);
-  // Memory that only this launch's kernel sees: of partial states, or of values.
+  // Memory that only this launch's kernel accesses, for partial states or values.
   [[nodiscard]] AllocId add_private(const std::string& name, const std::string& buffer, DType dtype,
                                     std::vector<bool> holds, Level level = Level::Acc);
 
@@ -47,9 +48,9 @@ class StepBuilder {
   void await(launch::SignalId signal, std::int32_t step);
   void await(launch::SignalId signal, const AwaitedReads& reads);
   void raise(const launch::Raise& raise, std::int32_t step);
-  // By the last of several steps, once all are over: counts once.
+  // Raised once by the last of several steps, after all of them.
   void raise_behind(const launch::Raise& raise, const std::vector<std::int32_t>& steps);
-  // The second execution. `groups`: numbers of collective groups in the first.
+  // Appends the second execution. `groups`: number of collective groups in the first.
   void repeat(std::int32_t groups);
 
  private:
@@ -61,10 +62,10 @@ class StepBuilder {
   const launch::LaunchPlan* launches_ = nullptr;
   launch::LaunchId launch_;
   QueueId queue_;
-  bool has_steps_ = false;                // of the launch at hand, in its queue
+  bool has_steps_ = false;  // whether the launch's queue has steps of the current launch
   std::vector<std::int32_t> fork_first_;  // per fork since the last join
   std::vector<std::int32_t> fork_last_;
-  std::vector<std::vector<QueueId>> forks_;  // per queue of launches: those of the second fork on
+  std::vector<std::vector<QueueId>> forks_;  // per queue of launches: from the second fork on
   std::vector<std::pair<std::int32_t, std::int32_t>> edges_;
 };
 

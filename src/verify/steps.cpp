@@ -32,7 +32,7 @@ class LaunchExpander {
   }
 
  private:
-  // A launch's steps in its queue, and between them those of its kernels with panels.
+  // Adds a launch's steps to its queue, and the steps of its kernels with panels in between.
   Checked<Ok> add_launch(std::size_t id) {
     const launch::Launch& launch = launches_.launches[id];
     builder_.enter(launch::LaunchId(static_cast<std::int64_t>(id)), launch.queue);
@@ -64,7 +64,8 @@ class LaunchExpander {
     for (const TaskId id : tasks) {
       Task task = plan_.tasks[id.index()];
       task.queue = launch.queue;
-      // Members that pull read their peers' memory themselves; members of a library's call meet.
+      // Members of a pulling collective read their peers' memory themselves; members of an NCCL
+      // call meet.
       const bool meets = std::ranges::any_of(
           launch.kernels, [](const launch::Kernel& kernel) { return kernel.name == "nccl"; });
       if (task.kind == TaskKind::Collective && !meets) task.group = groups_++;
@@ -101,7 +102,7 @@ class LaunchExpander {
   const Words& words_;
   StepBuilder builder_;
   PanelSteps panels_;
-  std::vector<bool> is_begun_;  // per launch: another begins once its waits are over
+  std::vector<bool> is_begun_;  // per launch: another launch begins once its waits are over
   std::int32_t groups_ = 0;     // numbers of groups so far
 };
 

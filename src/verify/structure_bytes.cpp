@@ -7,7 +7,7 @@
 namespace harpe::verifier {
 namespace {
 
-// Elements of every block of a buffer.
+// The number of elements of every block of a buffer.
 std::vector<std::int64_t> count_elements(const Model& model, const BufferModel& buffer) {
   std::vector<std::int64_t> elements;
   elements.reserve(static_cast<std::size_t>(buffer.radix.blocks));
@@ -29,7 +29,7 @@ class ByteCheck {
   ByteCheck(const Plan& plan, const Model& model, const Resolved& resolved)
       : plan_(plan), model_(model), resolved_(resolved), elements_(model.buffers.size()) {}
 
-  // What reads of other ranks bring, in the type it arrives in.
+  // The bytes that a task reads from other ranks, in the type in which they arrive.
   std::int64_t need(std::size_t id) {
     const Task& task = plan_.tasks[id];
     if (task.kind != TaskKind::Copy && task.kind != TaskKind::Collective) return 0;

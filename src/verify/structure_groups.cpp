@@ -69,8 +69,8 @@ class GroupCheck {
     return Ok{};
   }
 
-  // Gathers and exchanges move each read to the write beside it; a reduction takes its sources in
-  // ascending rank and leaves one partial state.
+  // Gathers and exchanges copy each read to the corresponding write. A reduction takes its sources
+  // in ascending rank and leaves one partial state.
   [[nodiscard]] Checked<Ok> check_refs(std::int32_t group, std::size_t id) const {
     const Task& task = plan_.tasks[id];
     if (task.collective != CollectiveOp::ReduceScatter) {
@@ -104,11 +104,12 @@ class GroupCheck {
     return parts;
   }
 
-  // Every member of an all-gather receives the same part of each rank; its own may be in place
-  // already.
+  // Every member of an all-gather receives the same part of each rank; its own part may already be
+  // in place.
   [[nodiscard]] Checked<Ok> check_same_parts(std::int32_t group,
                                              const std::vector<std::size_t>& members) const {
-    std::map<RankId, std::pair<std::vector<Ref>, std::size_t>> wanted;  // and who says so
+    // and the member that has it
+    std::map<RankId, std::pair<std::vector<Ref>, std::size_t>> wanted;
     for (const std::size_t id : members) {
       for (auto& [rank, refs] : parts_of(id)) wanted.try_emplace(rank, std::move(refs), id);
     }

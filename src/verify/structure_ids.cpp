@@ -8,14 +8,14 @@
 namespace harpe::verifier {
 namespace {
 
-// "task 5", spelled out only for a finding.
+// Names an item as "task 5"; formatted only for a finding.
 struct Where {
   const char* kind;
   std::size_t id;
   [[nodiscard]] std::string text() const { return kind + (" " + std::to_string(id)); }
 };
 
-// What a box is of: "buffer `K`".
+// Names the owner of a box: "buffer `K`".
 struct Owner {
   const char* kind;
   const std::string& name;
@@ -177,7 +177,7 @@ class IdCheck {
     return Ok{};
   }
 
-  // Why this reference cannot be cut so; "" where it can.
+  // Why this reference cannot have this cut; "" if it can.
   [[nodiscard]] std::string cut_problem(const Task& task, const Ref& ref) const {
     const bool operand = task.kind == TaskKind::Compute && ref.mode == WriteMode::Read;
     const bool moved =

@@ -50,7 +50,8 @@ class MemoryCheck {
     return Ok{};
   }
 
-  // A slot's addresses follow from the whole content, so it must fit even if a task touches a part.
+  // A slot's addresses follow from the whole content, so the content must fit even if a task uses
+  // only a part.
   Checked<Ok> check_sizes() const {
     for (std::size_t task = 0; task < plan_.tasks.size(); ++task) {
       HP_REQUIRE_OK(check_fits(task, resolved_.reads(task)));
@@ -59,7 +60,7 @@ class MemoryCheck {
     return Ok{};
   }
 
-  // Every block of an output is in exactly one home of each rank that has it.
+  // A rank has at most one home of a buffer, and exactly one if it owns non-empty output blocks.
   Checked<Ok> check_homes() const {
     const auto buffers = static_cast<std::int64_t>(model_.buffers.size());
     std::vector<std::int32_t> homes(static_cast<std::size_t>(model_.ranks * buffers), 0);
@@ -111,7 +112,7 @@ class MemoryCheck {
     return std::to_string(alloc.offset) + ".." + std::to_string(alloc.offset + alloc.bytes);
   }
 
-  // The first block with elements that this rank's home of the buffer has.
+  // The first non-empty block of an output in this rank's home.
   [[nodiscard]] std::optional<std::int64_t> find_home_block(RankId rank,
                                                             std::int64_t buffer) const {
     const BufferModel& model = model_.buffers[static_cast<std::size_t>(buffer)];
@@ -122,7 +123,7 @@ class MemoryCheck {
     return std::nullopt;
   }
 
-  // The caller's tensors fill a home, whatever tasks read of it.
+  // The caller's tensor fills the home, whatever tasks read of it.
   [[nodiscard]] Checked<Ok> check_home_fits(std::int64_t id) const {
     const Alloc& alloc = plan_.allocs[static_cast<std::size_t>(id)];
     const Footprint& footprint = resolved_.footprint(id);

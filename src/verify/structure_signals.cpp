@@ -8,14 +8,14 @@
 namespace harpe::verifier {
 namespace {
 
-// One signal of a rank's flag page and who waits for it. A flag has one signaller and one waiting
-// task; a counter has one waiting task; a barrier's counter serves all its waiting tasks of the
-// rank.
+// One signal of a rank's flag page and the task that waits for it. A flag has one signaller and one
+// waiting task; a counter has one waiting task; a barrier's counter serves all its waiting tasks on
+// the rank.
 struct FlagUse {
   RankId rank;
   std::int32_t flag = -1;
-  std::int64_t owner = 0;   // equal owners may share the signal
-  std::int64_t signal = 0;  // a sync, or a barrier beyond the last
+  std::int64_t owner = 0;   // uses with equal owners may share the signal
+  std::int64_t signal = 0;  // index of the sync, or of the barrier after all syncs
   TaskId waiter;
 
   [[nodiscard]] auto signal_word() const { return std::tuple(rank, flag); }

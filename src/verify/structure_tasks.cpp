@@ -27,7 +27,7 @@ QueueKind queue_of(Via via) {
   return QueueKind::Host;
 }
 
-// Where a task of this kind runs.
+// The kind of queue on which a task of this kind runs.
 QueueKind queue_of(const Task& task) {
   switch (task.kind) {
     case TaskKind::Entry:
@@ -61,7 +61,7 @@ class TaskCheck {
         types_(types_of(plan.form, model)),
         words_(plan, model) {}
 
-  // One Entry and one Exit per rank, around everything else on their queue (D11).
+  // Checks for one Entry and one Exit per rank, around all other tasks on their queue (D11).
   Checked<Ok> check_boundary(TaskKind kind) const {
     std::vector<std::int64_t> found(static_cast<std::size_t>(model_.ranks), 0);
     std::vector<std::int64_t> first(plan_.queues.size(), -1);
@@ -134,7 +134,7 @@ class TaskCheck {
                                       {"expected", print(wanted)}});
   }
 
-  // Does the schedule let the leaf reach into other ranks' memory for this buffer?
+  // Whether the schedule lets the leaf access other ranks' memory for this buffer.
   [[nodiscard]] bool is_inline(const Task& task, const std::string& buffer, MoveKind kind) const {
     if (task.kind != TaskKind::Compute) return false;
     const auto nest = std::ranges::find(plan_.form.nests, task.nest, &NestForm::nest);
@@ -146,8 +146,8 @@ class TaskCheck {
     });
   }
 
-  // Only transfers and inline operands and targets reach into another rank's memory; a copy is
-  // issued by one of its two ends.
+  // Checks that only transfers and inline operands and targets access another rank's memory, and
+  // that the source or the destination rank issues each copy.
   [[nodiscard]] Checked<Ok> check_reach(std::size_t id, const Task& task) const {
     const RankId rank = plan_.queues[task.queue.index()].rank;
     const auto refuse = [&](const Alloc& slot) {
@@ -203,7 +203,7 @@ class TaskCheck {
     return Ok{};
   }
 
-  // What the level of a slot must be for the task to write it; null where it is.
+  // The level that a slot must have for the task to write it; null if it has that level.
   [[nodiscard]] const char* level_fault(std::size_t id, const Task& task, const Alloc& slot,
                                         const BufferModel& buffer) const {
     const bool home = slot.level == Level::Home;
@@ -225,7 +225,7 @@ class TaskCheck {
     return slot.level == Level::Acc ? nullptr : "acc";
   }
 
-  // Partial states stay out of homes; what is final goes into one; inputs are the caller's.
+  // Partial states stay out of homes, final values go into homes, and no task writes inputs.
   [[nodiscard]] Checked<Ok> check_levels(std::size_t id, const Task& task) const {
     for (std::size_t i = 0; i < task.writes.size(); ++i) {
       const Alloc& slot = alloc(task.writes[i]);
@@ -251,8 +251,8 @@ class TaskCheck {
     return Ok{};
   }
 
-  // What a reduction adds is rounded as the drain says; whatever else moves takes the type of the
-  // slot it arrives in.
+  // A reduction rounds what it adds to the drain's type; every other transfer takes the type of the
+  // destination slot.
   [[nodiscard]] Checked<Ok> check_wire(std::size_t id, const Task& task) const {
     const auto refuse = [&](const std::string& expected) {
       return make_diag(
@@ -273,7 +273,7 @@ class TaskCheck {
     return refuse(print_types(types));
   }
 
-  // What the normal form or, where it is silent, the program names for a Compute.
+  // The kernel of a Compute: the normal form's, or else the program's.
   [[nodiscard]] std::string kernel_for(const Task& task) const {
     const auto form = std::ranges::find(plan_.form.nests, task.nest, &NestForm::nest);
     if (form != plan_.form.nests.end() && form->leaf.kernel) return *form->leaf.kernel;
@@ -345,7 +345,7 @@ class TaskCheck {
     return Ok{};
   }
 
-  // One ref per target of a tied state, in target order; else all refs are of one target.
+  // A tied state needs one ref per target, in target order; otherwise all refs have one target.
   [[nodiscard]] Checked<Ok> check_width(std::size_t id, std::span<const ResolvedRef> refs,
                                         const std::string& verb) const {
     const StatementModel& statement =

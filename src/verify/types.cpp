@@ -10,7 +10,7 @@ bool has_target(const StatementModel& statement, int buffer) {
   return std::ranges::count(statement.targets, buffer, &AccessModel::buffer) > 0;
 }
 
-// What one nest of the form says of its moves.
+// The types that one nest of the form gives to its moves.
 class NestTypes {
  public:
   NestTypes(const Model& model, const NestModel& nest, const NestForm& form)
@@ -48,7 +48,7 @@ class NestTypes {
     return model_.buffers[static_cast<std::size_t>(buffer)].dtype;
   }
 
-  // The targets of a tied state are combined in one type. What has no monoid is a value.
+  // All targets of a tied state are combined in one type. A Store result has the buffer's type.
   [[nodiscard]] DType state_of(const StatementModel& statement, int buffer) const {
     if (statement.monoid == Monoid::Store) return dtype_of(buffer);
     const bool wide =
@@ -58,8 +58,9 @@ class NestTypes {
     return wide ? DType::F64 : state_dtype(dtype_of(buffer));
   }
 
-  // Sums and values travel in the buffer's type. Other states travel as they are, except where they
-  // only change hands and their one rounding is on the way.
+  // The wire type of a move that states none. Sums and values travel in the buffer's type. Other
+  // states keep their type, unless the move only changes their owner and makes their single
+  // rounding.
   [[nodiscard]] DType unsaid_wire(const Move& move, const StatementModel& statement,
                                   int buffer) const {
     const bool as_result = statement.monoid == Monoid::Sum || statement.monoid == Monoid::Store ||
@@ -67,7 +68,7 @@ class NestTypes {
     return as_result ? dtype_of(buffer) : state_of(statement, buffer);
   }
 
-  // How many loops a move stands in.
+  // The number of loops around a move.
   [[nodiscard]] std::ptrdiff_t position_of(const Move& move) const {
     const auto at = std::ranges::find_if(
         form_.items, [&](const NestItem& item) { return std::get_if<Move>(&item) == &move; });
@@ -75,7 +76,7 @@ class NestTypes {
                          [](const NestItem& item) { return std::holds_alternative<For>(item); });
   }
 
-  // Drains run deepest first, and in the order of the text where they stand together.
+  // Drains run deepest first; drains at the same depth run in the order of the text.
   [[nodiscard]] bool is_last_drain(const Move& move) const {
     bool behind = false;
     return std::ranges::none_of(form_.items, [&](const NestItem& item) {
@@ -88,8 +89,8 @@ class NestTypes {
     });
   }
 
-  // The last drain, after every loop, over mesh axes that divide no reduction: each block comes
-  // whole from one rank.
+  // The last drain, after every loop, over mesh axes that divide no reduction: one rank sends each
+  // block whole.
   [[nodiscard]] bool changes_hands(const Move& move, const StatementModel& statement,
                                    int buffer) const {
     const std::ptrdiff_t outermost = move.how == How::Relay ? 1 : 0;
@@ -149,7 +150,7 @@ std::vector<DType> types_at(Level level, const BufferModel& buffer, const Buffer
     case Level::Sum:
       found = types.states;
       break;
-    case Level::Pack:  // has the type of where it is sent
+    case Level::Pack:  // the type of where it is sent
       found = types.staged;
       found.insert(found.end(), types.drained.begin(), types.drained.end());
       found.push_back(buffer.dtype);

@@ -8,12 +8,12 @@
 
 namespace harpe::verifier {
 
-// The types that slots of one buffer may have, read from the program and the normal form (D14). A
-// type that several nests or moves give the buffer is there once for each.
+// The types that slots of one buffer may have, from the program and the normal form (D14). A type
+// appears once for each nest or move that gives it.
 struct BufferTypes {
-  std::vector<DType> staged;   // what a stage brings: its `wire`, else the buffer's type
-  std::vector<DType> drained;  // what a drain brings
-  std::vector<DType> states;   // what a statement accumulates in, or stores
+  std::vector<DType> staged;   // of a stage's slots: its `wire`, else the buffer's type
+  std::vector<DType> drained;  // of a drain's slots
+  std::vector<DType> states;   // of a statement's accumulator or result
 };
 
 // Per buffer of the model. Requires: the form is the model's.

@@ -17,7 +17,7 @@
 
 namespace harpe {
 
-// The stages in order; each may assume what the ones above it proved (docs/math/verify.md).
+// The stages in order. Each may assume what the stages above it proved (docs/math/verify.md).
 Checked<Certificate> verify(const Plan& plan, const VerifyOptions& options) {
   HP_TRY(const verifier::Model model, verifier::Model::make(plan.program, plan.mesh, plan.form));
 

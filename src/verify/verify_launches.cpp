@@ -20,15 +20,14 @@ namespace harpe {
 
 namespace {
 
-// Which roundings there are and in which order sums are added, against the plan's; and whether
-// replicas have the same bits.
+// Checks the roundings and the order of sums against the plan's, and that replicas have equal bits.
 Checked<Ok> check_bits(const Plan& plan, const verifier::Words& of_plan,
                        const verifier::Steps& steps, const verifier::Words& words,
                        const verifier::Order& order, const verifier::Resolved& resolved,
                        const verifier::Meaning& meaning, verifier::Terms& terms,
                        const VerifyOptions& options) {
   verifier::Scope scope = verifier::scope_of(plan);
-  scope.is_of_launches = true;  // of finer blocks masks may hide some
+  scope.is_of_launches = true;  // masks may hide some of the finer blocks
   HP_TRY(const verifier::Order plan_order, verifier::Order::make(plan, of_plan));
   HP_TRY(const verifier::Resolved planned, verifier::Resolved::make(plan, of_plan, scope));
   verifier::Execution wanted(plan, of_plan, planned, meaning, terms, scope, verifier::Detail::Bits);
@@ -41,8 +40,8 @@ Checked<Ok> check_bits(const Plan& plan, const verifier::Words& of_plan,
   return verifier::check_replicas(steps.plan, words.model(), resolved, bits);
 }
 
-// Races and counters. What a signal in data seems to order is ordered without it, but for each
-// element that it is of, so all is ordered with it too.
+// Checks races and counters without the order of signals in data, except for the elements that each
+// signal guards. So everything is also ordered with them.
 Checked<Ok> check_order(const launch::LaunchPlan& launches, const verifier::Steps& steps,
                         const verifier::Words& words, const verifier::Resolved& resolved,
                         const verifier::Order& order, const TimeLimit& limit) {
@@ -58,13 +57,13 @@ Checked<Ok> check_order(const launch::LaunchPlan& launches, const verifier::Step
   if (in_data.empty()) return check(order, {});
   HP_TRY(verifier::Order known,
          verifier::Order::make(verifier::drop_signals_in_data(steps), words));
-  known.sequence = order.sequence;  // elements are visited in the order that they say
+  known.sequence = order.sequence;  // visits each element's store before its read
   return check(known, [&](std::size_t cell, std::int32_t writer, std::int32_t reader) {
     return in_data.orders(cell, writer, reader);
   });
 }
 
-// The stages in order; each may assume what the ones above it proved (docs/math/verify.md 6).
+// The stages in order. Each may assume what the stages above it proved (docs/math/verify.md 6).
 Checked<LaunchCertificate> prove(const Plan& plan, const launch::LaunchPlan& launches,
                                  const verifier::Model& model, const VerifyOptions& options) {
   const verifier::Words of_plan(plan, model);

@@ -8,10 +8,10 @@
 
 namespace harpe {
 
-// Proves the launch plan against the plan's program, or reports the first finding. Shares nothing
-// with what makes launch plans. Requires: a verified plan.
-// Errors: V202 puts through NICs; V7xx what is stated of launches; V301 a circle of waits, V4xx
-// races, V5xx data, of steps of launches; I505 the time is over.
+// Proves the launch plan against the plan's program, or reports the first finding. Shares no code
+// with the passes that make launch plans. Requires: a verified plan.
+// Errors: V202 puts through NICs; V7xx statements of launches; V301 a cycle of waits, V4xx races,
+// V5xx data, all about steps of launches; I505 the time limit expired.
 [[nodiscard]] Checked<LaunchCertificate> verify_launches(const Plan& plan,
                                                          const launch::LaunchPlan& launches,
                                                          const VerifyOptions& options = {});

@@ -38,7 +38,7 @@ std::string Words::alloc(std::int64_t id) const {
   return "`" + alloc.name + "` of rank " + std::to_string(alloc.rank.value);
 }
 
-// Digits of one value say nothing and are left out.
+// Digits with one value carry no information and are left out.
 std::string Words::point(const Radix& radix, std::int64_t block) const {
   const std::vector<std::int32_t> values = point_of(radix, block);
   std::string text;

@@ -9,10 +9,10 @@
 
 namespace harpe::verifier {
 
-// How findings name things.
+// Names tasks, slots and blocks in findings.
 class Words {
  public:
-  // Of the steps of a launch plan, how they are called.
+  // Names the steps of a launch plan.
   using NameTask = std::function<std::string(std::int64_t)>;
 
   Words(const Plan& plan, const Model& model, NameTask name_task = {})
@@ -39,7 +39,7 @@ class Words {
 // "1 contribution", "3 contributions".
 [[nodiscard]] std::string count_of(std::int64_t count, const std::string& noun);
 
-// "init", as findings say it.
+// A write mode as findings name it: "init".
 [[nodiscard]] const char* mode_word(WriteMode mode);
 
 }  // namespace harpe::verifier

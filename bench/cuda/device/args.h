@@ -2,8 +2,8 @@
 
 #include "exec/cuda/device/types.h"
 
-// What the harness' own kernels are given. They share nothing with the kernels under test but the
-// names of the element types.
+// Arguments of the harness' own kernels, which share only the names of element types with the
+// kernels under test.
 namespace harpe::bench {
 
 using device::Element;
@@ -23,7 +23,7 @@ struct FillArgs {
   Rows to;
   std::uint64_t seed;
   Distribution distribution;
-  float shift;  // added to each
+  float shift;  // added to each value
 };
 
 struct SpinArgs {
@@ -41,10 +41,10 @@ struct RowSample {
 struct GemmReferenceArgs {
   Rows a;              // sample.all x k, or k x sample.all where `a_m_major`
   Rows b;              // k x n, or n x k where `b_k_major`
-  const float* start;  // what C held, where it is added to; else null. Rows of n
+  const float* start;  // what C held before, if it is added to; else null. Rows of n
   Rows row;            // added to every row of C, where `adds_row`
   bool adds_row;
-  bool takes_gelu;  // of C, behind the row
+  bool takes_gelu;  // of C, after the row was added
   double* value;    // sample.count x n
   double* bound;
   RowSample sample;
@@ -53,7 +53,7 @@ struct GemmReferenceArgs {
   bool a_m_major;
   bool b_k_major;
   Element out;
-  double roundings;  // f32 additions one after another in one element
+  double roundings;  // consecutive f32 additions in one element
 };
 
 struct AttentionReferenceArgs {
@@ -76,20 +76,20 @@ struct AttentionReferenceArgs {
   std::int64_t q_strides[3];  // elements from batch to batch, row to row, head to head
   std::int64_t k_strides[3];
   std::int64_t v_strides[3];
-  std::int64_t first_position;  // of q's row 0, where key 0 is at position 0
-  std::int64_t window;          // keys a row sees at most, its own included; 0: all
+  std::int64_t first_position;  // of q's row 0; key 0 is at position 0
+  std::int64_t window;          // most keys that a row sees, including its own; 0: all
   bool causal;
   double scale;
   Element in;
   Element out;
 };
 
-// What comparing found. A NaN is wrong by an infinite factor.
+// The result of a comparison. A NaN has an infinite error.
 struct Verdict {
   std::uint64_t worst;    // bits of the largest |out - value| / bound
   std::uint64_t wrong;    // elements beyond their bound
   std::uint64_t first;    // least index of a wrong element: row * columns + column
-  std::uint64_t altered;  // bytes changed that are not of the output
+  std::uint64_t altered;  // changed bytes outside the output
   std::uint64_t compared;
 };
 
@@ -101,7 +101,8 @@ struct CompareArgs {
   Verdict* verdict;
 };
 
-// Everything in [begin, begin + bytes) but rows of `row_bytes` from `offset` on holds `pattern`.
+// Everything in [begin, begin + bytes) must hold `pattern`, except rows of `row_bytes` from
+// `offset` on.
 struct GuardArgs {
   const std::uint8_t* begin;
   std::int64_t bytes;

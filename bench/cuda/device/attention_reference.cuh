@@ -4,18 +4,18 @@
 
 namespace harpe::bench {
 
-// Attention in f64, and how far a kernel may be from it that takes scores and sums in f32 and
+// Attention in f64, with the error bound of a kernel that computes scores and sums in f32 and
 // rounds probabilities to the type of its inputs before it multiplies them by V. Per row, with
 // probabilities p (their maximum 1), their sum l, and A = sum p |v| / l, Q = sum p^2 v^2 / l^2 per
 // column:
-// - a score is off by d = (columns / 16 + 2) kMatrixRoundoff kTail sqrt(sum (scale q k)^2), by half
-//   a spacing of its own, and its exponential by 2^-21; so is each p, relatively: r in all. o is a
-//   quotient of sums of p: off by 2 r A.
-// - rounding p moves sums by at most A and, the errors being random in sign, by kTail sqrt(Q)
+// - a score has error d = (columns / 16 + 2) kMatrixRoundoff kTail sqrt(sum (scale q k)^2), plus
+//   half a spacing of its own, and its exponential 2^-21; so each p has their sum r as relative
+//   error. o is a quotient of sums of p: its error is 2 r A.
+// - rounding p moves sums by at most A and, because the errors have random signs, by kTail sqrt(Q)
 //   roundoffs; so do the additions of 16 keys each.
-// - l is a sum of positive terms: off relatively by 2^-24 per key at most.
+// - l is a sum of positive terms: its relative error is at most 2^-24 per key.
 // A carried state is one more key with p = exp(lse) and v = o.
-constexpr int kKeys = 1024;  // scores that are kept at once
+constexpr int kKeys = 1024;  // scores in memory at once
 constexpr int kThreads = 256;
 constexpr int kMostColumns = 256;
 
@@ -44,7 +44,7 @@ __device__ inline bool visible(const AttentionReferenceArgs& args, std::int64_t 
   return args.window == 0 || behind < args.window;
 }
 
-// The largest of the threads' values, for all of them.
+// The largest value of all threads, returned to all of them.
 __device__ inline double block_max(AttentionRow& shared, double value) {
   __syncthreads();
   shared.reduced[threadIdx.x] = value;
@@ -59,7 +59,7 @@ __device__ inline double block_max(AttentionRow& shared, double value) {
   return shared.reduced[0];
 }
 
-// Scores of keys [first, first + count), -inf where masked. The largest score.
+// Computes scores of keys [first, first + count), -inf if masked. Returns the largest score.
 __device__ inline double take_scores(const AttentionReferenceArgs& args, AttentionRow& shared,
                                      const RowPlace& at, std::int64_t first, int count) {
   const std::int64_t kv_head = at.head / (args.heads / args.kv_heads);
@@ -90,7 +90,7 @@ __device__ inline double take_scores(const AttentionReferenceArgs& args, Attenti
   return block_max(shared, most);
 }
 
-// Running sums of one row; `value`, `size` and `squares` of this thread's column of V.
+// Running sums of one row; `value`, `size` and `squares` belong to this thread's column of V.
 struct RunningSums {
   double most;
   double l;
@@ -164,7 +164,7 @@ __device__ inline void store_row(const AttentionReferenceArgs& args, const Atten
   args.bound[place] = error + unit_roundoff(args.out) * (fabs(o) + error) + 0x1p-24;
 }
 
-// One block a row: sample row, head, batch.
+// One thread block per row: sample row, head, batch.
 __device__ inline void attention_reference(const AttentionReferenceArgs& args) {
   __shared__ AttentionRow shared;
   const RowPlace at = {.batch = static_cast<std::int64_t>(blockIdx.z),

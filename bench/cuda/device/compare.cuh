@@ -4,7 +4,7 @@
 
 namespace harpe::bench {
 
-// How far `out` is from `value`, in bounds. Infinities must agree.
+// The distance of `out` from `value`, in bounds. Infinities must agree.
 __device__ inline double ratio_of(double out, double value, double bound) {
   if (out == value) return 0;
   const double ratio = fabs(out - value) / bound;
@@ -33,7 +33,7 @@ __device__ inline void compare(const CompareArgs& args) {
     atomicAdd(reinterpret_cast<unsigned long long*>(&args.verdict->compared),
               static_cast<unsigned long long>(count));
   }
-  // The bits of values that are not negative are ordered as they are.
+  // Non-negative values compare like their bits.
   if (worst > 0) {
     atomicMax(reinterpret_cast<unsigned long long*>(&args.verdict->worst),
               static_cast<unsigned long long>(__double_as_longlong(worst)));

@@ -15,7 +15,7 @@ __device__ inline double load_element(const void* base, std::int64_t index, Elem
   return value;
 }
 
-// To nearest, ties to even.
+// Rounds to nearest, ties to even.
 __device__ inline void store_element(void* base, std::int64_t index, Element element, float value) {
   if (element == Element::F32) {
     static_cast<float*>(base)[index] = value;
@@ -30,18 +30,18 @@ __device__ inline void store_element(void* base, std::int64_t index, Element ele
   static_cast<std::uint16_t*>(base)[index] = bits;
 }
 
-// Half the relative spacing of the values: what one rounding to nearest changes at most.
+// Half the relative spacing of the values: the largest change of one rounding to nearest.
 __device__ inline double unit_roundoff(Element element) {
   if (element == Element::BF16) return 0x1p-8;
   return element == Element::F16 ? 0x1p-11 : 0x1p-24;
 }
 
-// One f32 addition inside the matrix unit, which cuts instead of rounding: a spacing of f32, and as
-// much for the terms that were aligned to the largest.
+// The error of one f32 addition inside the matrix unit, which truncates: a spacing of f32 for the
+// result, and as much for the terms aligned to the largest.
 constexpr double kMatrixRoundoff = 0x1p-22;
 
-// Terms of random sign, with squares summing to q, have |sum| > kTail sqrt(q) for any part of them
-// with a probability below 4 exp(-kTail^2 / 2) = 5e-14 (Hoeffding, Levy).
+// For terms of random sign whose squares sum to q, a partial sum exceeds kTail sqrt(q) with a
+// probability below 4 exp(-kTail^2 / 2) = 5e-14 (Hoeffding, Levy).
 constexpr double kTail = 8;
 
 __device__ inline std::int64_t sampled_row(const RowSample& sample, std::int64_t index) {

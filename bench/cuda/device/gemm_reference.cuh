@@ -4,12 +4,12 @@
 
 namespace harpe::bench {
 
-// C in f64, and how far a product that accumulates in f32 may be from it. With the terms a b of an
-// element random in sign, every partial sum in any order is at most kTail sqrt(q), q the sum of
-// their squares; each of `roundings` additions is off by kMatrixRoundoff of such a sum (or of what
-// C held); then one rounding to the type of C. A gelu has slopes of at most 1.13, and the kernel's
-// is off by 2^-16 of its value.
-constexpr int kTile = 64;  // rows and columns of a block
+// C in f64, with the error bound of a GEMM that accumulates in f32. If the terms a b of an element
+// have random signs, every partial sum in any order is at most kTail sqrt(q), where q is the sum of
+// their squares. Each of `roundings` additions has an error of kMatrixRoundoff of such a sum (or of
+// what C held); then C is rounded once to its type. A gelu has slopes of at most 1.13, and the
+// kernel's gelu has an error of 2^-16 of its value.
+constexpr int kTile = 64;  // rows and columns of a thread block
 constexpr int kDepth = 16;
 constexpr int kOwn = 4;  // rows and columns of a thread; 16 x 16 threads
 
@@ -53,7 +53,7 @@ __device__ inline void store_reference(const GemmReferenceArgs& args, std::int64
     value *= erfc(-value * 0.70710678118654752) / 2;
     accumulated = 1.13 * accumulated + 0x1p-16 * fabs(value);
   }
-  // The least normal values of f16 end at 2^-14: below, spacings stay.
+  // The normal values of f16 end at 2^-14; below, the spacing is constant.
   args.value[row * args.n + column] = value;
   args.bound[row * args.n + column] =
       accumulated + unit_roundoff(args.out) * (fabs(value) + accumulated) + 0x1p-25;

@@ -1,4 +1,4 @@
-"""How the ranks of an example come together, which are processes that `torchrun` starts."""
+"""Connects the ranks of an example, which are processes that `torchrun` starts."""
 
 import argparse
 import os
@@ -12,8 +12,9 @@ def add_device(parser: argparse.ArgumentParser) -> None:
 
 
 def join_ranks(device: str) -> torch.device:
-    """Makes the default process group; returns where this rank's tensors are to be. Ranks share the
-    GPUs of their host where those are fewer, which NCCL does not do: gloo has their group then."""
+    """Makes the default process group; returns the device of this rank's tensors. If the host has
+    fewer GPUs than ranks, ranks share GPUs; NCCL does not support that, so the group then uses
+    gloo."""
     if device == "cpu":
         dist.init_process_group("gloo")
         return torch.device("cpu")

@@ -2,9 +2,9 @@
 
     torchrun --nproc-per-node 2 -m harpe.examples.block --device cpu
 
-Each rank holds a part of the sequence and of every linear weight: tensor and sequence parallel by
-`harpe.ops`. The same block in plain PyTorch, with whole weights and the whole sequence, has the
-same loss and gradients.
+Each rank holds a part of the sequence and of every linear weight: tensor and sequence parallelism
+by `harpe.ops`. The same block in plain PyTorch, with whole weights and the whole sequence, gives
+the same loss and gradients.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from harpe.examples._ranks import add_device, join_ranks
 Tensor = torch.Tensor
 Weights = dict[str, Tensor]
 
-# The dimension of each weight that ranks divide; None: every rank has all of it.
+# The dimension of each weight that is divided over ranks; None: every rank has the whole weight.
 DIVIDED = {"norm": None, "wq": 0, "wk": 0, "wv": 0, "wo": 1,
            "norm2": None, "w1": 0, "w3": 0, "w2": 1}
 
@@ -41,7 +41,7 @@ class Sizes:
 
 
 def draw_weights(sizes: Sizes) -> Weights:
-    """The same on all ranks."""
+    """Draws weights, the same on all ranks."""
     h, kv = sizes.hidden, sizes.kv_heads * sizes.head_dim
     shapes = {"norm": (h,), "wq": (h, h), "wk": (kv, h), "wv": (kv, h), "wo": (h, h),
               "norm2": (h,), "w1": (sizes.inter, h), "w3": (sizes.inter, h), "w2": (h, sizes.inter)}
@@ -51,7 +51,7 @@ def draw_weights(sizes: Sizes) -> Weights:
 
 
 def rotate(x: Tensor) -> Tensor:
-    """Rotary embedding of x [b, s, heads, size], in f32 whatever x is."""
+    """Rotary embedding of x [b, s, heads, size], computed in f32."""
     half = x.shape[3] // 2
     frequency = 10_000.0 ** (-torch.arange(half, device=x.device) / half)
     angle = (torch.arange(x.shape[1], device=x.device)[:, None] * frequency)[:, None]
@@ -61,7 +61,7 @@ def rotate(x: Tensor) -> Tensor:
 
 
 def attend(q: Tensor, k: Tensor, v: Tensor, head_dim: int) -> Tensor:
-    """Causal attention over the heads that there are: [b, s, heads * head_dim] in and out."""
+    """Causal attention over the given heads: [b, s, heads * head_dim] in and out."""
     q, k, v = (x.unflatten(-1, (-1, head_dim)) for x in (q, k, v))
     q, k, v = (x.transpose(1, 2) for x in (rotate(q), rotate(k), v))
     return functional.scaled_dot_product_attention(q, k, v, is_causal=True,
@@ -70,7 +70,7 @@ def attend(q: Tensor, k: Tensor, v: Tensor, head_dim: int) -> Tensor:
 
 def compute_block(x: Tensor, w: Weights, head_dim: int, gather: Callable[..., list[Tensor]],
                   scatter: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
-    """`gather(x, weights)` and `scatter(x, weight)`: the linear layers."""
+    """`gather(x, weights)` and `scatter(x, weight)` are the linear layers."""
     normal = functional.rms_norm(x, x.shape[-1:], w["norm"])
     q, k, v = gather(normal, [w["wq"], w["wk"], w["wv"]])
     x = x + scatter(attend(q, k, v, head_dim), w["wo"])
@@ -114,7 +114,7 @@ def run(sizes: Sizes, device: torch.device) -> float:
     loss.backward()
     loss = loss.detach()
     dist.all_reduce(loss)
-    for name in "norm", "norm2":  # every rank has seen its part of the sequence
+    for name in "norm", "norm2":  # each rank has only its part of the sequence
         dist.all_reduce(own[name].grad)
 
     worst = torch.zeros((), device=device)
@@ -150,7 +150,7 @@ def main() -> None:
     if dist.get_rank() == 0:
         print_plans()
     dist.destroy_process_group()
-    if not worst < 1e-4:  # f32: some hundred roundings, each 6e-8
+    if not worst < 1e-4:  # f32: some hundred roundings of 6e-8 each
         raise SystemExit("the results differ")
 
 

@@ -3,8 +3,9 @@
     torchrun --nproc-per-node 2 -m harpe.examples.generate --device cpu
 
 Rank r of P holds positions r t/P, … of the cache. Every step writes the new key and value on the
-rank that holds its position, and attends by `harpe.ops.decode`; how long each sequence is, the GPU
-alone knows. One rank that computes all positions anew at each step generates the same tokens.
+rank that holds their position, and attends with `harpe.ops.decode`; only the GPU knows the length
+of each sequence. A single rank that recomputes all positions at each step generates the same
+tokens.
 """
 
 import argparse
@@ -43,7 +44,7 @@ def choose(o: Tensor, weights: dict[str, Tensor]) -> Tensor:
 
 
 class Step:
-    """One more token of every sequence; all state is on the device, so that a graph can hold it."""
+    """One more token of every sequence. All state is on the device, so that a graph can hold it."""
 
     def __init__(self, first: Tensor, positions: int, weights: dict[str, Tensor],
                  group: dist.ProcessGroup) -> None:
@@ -68,7 +69,7 @@ class Step:
 
 
 def make_graph(step: Step) -> Callable[[], None]:
-    """The step as one CUDA graph; what it has changed so far is undone."""
+    """Captures the step as one CUDA graph, and undoes what the step changed before the capture."""
     step()
     step()
     graph = torch.cuda.CUDAGraph()
@@ -122,7 +123,7 @@ def main() -> None:
         print(f"one rank generates the same first {same} of {asked.steps} tokens; once more: "
               f"{'the same' if torch.equal(together, again) else 'OTHERS'}")
     dist.destroy_process_group()
-    # In 16 bits two tokens may be as likely, and the sums of one order choose one of them.
+    # In 16 bits, two tokens may be equally likely, and the order of sums then decides between them.
     if not torch.equal(together, again) or (dtype == torch.float32 and same < asked.steps):
         raise SystemExit("the tokens differ")
 

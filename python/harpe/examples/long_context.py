@@ -3,8 +3,8 @@
     torchrun --nproc-per-node 2 -m harpe.examples.long_context --device cpu
     torchrun --nproc-per-node 2 -m harpe.examples.long_context --device cuda --positions 32768
 
-Every rank holds its part of the sequence, in zigzag order, and all weights. The layer learns to say
-which token came some positions before: the losses of both are printed step by step.
+Every rank holds its part of the sequence, in zigzag order, and all weights. The layer learns to
+predict the token some positions earlier. The example prints both losses at each step.
 """
 
 import argparse
@@ -35,7 +35,7 @@ def rotate(x: Tensor, at: Tensor) -> Tensor:
 
 
 class Layer(torch.nn.Module):
-    """Logits of tokens [b, s]; `attend(q, k, v)`: causal attention over the whole sequence."""
+    """Logits of tokens [b, s]; `attend(q, k, v)` is causal attention over the whole sequence."""
 
     def __init__(self, attend: Attend) -> None:
         super().__init__()
@@ -72,7 +72,7 @@ def train(attend: Attend, batches: list[tuple[Tensor, Tensor]], at: Tensor, *, r
         optimizer.zero_grad()
         loss.backward()
         loss = loss.detach()
-        if divided:  # every rank has seen its part
+        if divided:  # each rank has only its part
             for tensor in loss, *(parameter.grad for parameter in layer.parameters()):
                 dist.all_reduce(tensor)
         optimizer.step()
@@ -81,7 +81,7 @@ def train(attend: Attend, batches: list[tuple[Tensor, Tensor]], at: Tensor, *, r
 
 
 def run(positions: int, steps: int, device: torch.device, dtype: torch.dtype) -> float:
-    """Prints the losses; returns by how much they differ at most."""
+    """Prints the losses; returns their largest difference."""
     group = dist.group.WORLD
     generator = torch.Generator().manual_seed(1)
     sequences = torch.randint(TOKENS, (steps, 1, positions + BACK), generator=generator)

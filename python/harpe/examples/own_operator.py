@@ -9,7 +9,8 @@ import harpe
 
 
 def write_project() -> harpe.Program:
-    """Hidden states times a projection: tokens are distributed, features of the result wanted."""
+    """Hidden states times a projection: tokens are divided at first, features of the result at
+    last."""
     p = harpe.ProgramBuilder("project")
     tokens, hidden = p.parameter("tokens", 300), p.parameter("hidden", 96)
     features, dtype = p.parameter("features", 160), p.parameter("dtype", "f32")
@@ -33,7 +34,7 @@ def main() -> None:
     weights = rng.standard_normal((96, 160), dtype=np.float32)
     result = harpe.run(plan, {"states": states, "weights": weights})["result"]
 
-    # A sum of n products in f32 is off by at most n + 1 roundings of the sum of their sizes.
+    # A sum of n products in f32 differs by at most n + 1 roundings of the sum of their magnitudes.
     exact = states.astype(np.float64) @ weights.astype(np.float64)
     scale = np.abs(states).astype(np.float64) @ np.abs(weights).astype(np.float64)
     error = np.max(np.abs(result - exact) / scale)

@@ -2,8 +2,9 @@
 
     python -m harpe.examples.own_schedule
 
-A ring of rings for ag_gemm, which has none: blocks of A go round the two ranks of a pair, and once
-per such turn from pair to pair. A rank holds two blocks of each ring at a time.
+A ring of rings for ag_gemm, which has no such named schedule: blocks of A travel around the two
+ranks of a pair, and once per such round from pair to pair. A rank holds two blocks of each ring at
+a time.
 """
 
 from typing import Any
@@ -15,7 +16,7 @@ SMALL: dict[str, Any] = dict(m=301, n=97, k=64, dtype="f32")  # blocks of unequa
 
 
 def write_rings(**parameters: Any) -> harpe.Schedule:
-    """On eight ranks, seen as four pairs."""
+    """A schedule for eight ranks as four pairs."""
     s = harpe.Schedule("ag_gemm", mesh="tp=8", name="rings", **parameters)
     s = s.refine("tp", [4, 2], into=["pairs", "pair"])
     s = s.tile("M", [4, 2], into=["m0", "m1", "rows"]).tile("N", [8], into=["n0", "columns"])
@@ -29,7 +30,7 @@ def write_rings(**parameters: Any) -> harpe.Schedule:
     s = s.serialize("mm", "m0").shift("mm.m0", ["pairs"])
     s = s.serialize("mm", "m1").shift("mm.m1", ["pair"])
 
-    # Each rank sends the block that it computes with to the neighbour that uses it a step later.
+    # Each rank sends the block that it computes with to the neighbour that needs it one step later.
     for ring, loop in ("pairs", "m0"), ("pair", "m1"):
         s = s.stage("mm", "a", over=ring, at=loop, how="relay", by="src")
         s = s.pipeline("mm", "a", over=ring, depth=2)
@@ -51,7 +52,7 @@ def main() -> None:
         print(f"{each.schedule:14} {each.predicted_us:8.1f} µs "
               f"{each.memory_bytes / 2**20:8.1f} MiB a rank")
 
-    try:  # a step that cannot be is refused where it is added
+    try:  # an impossible step is refused when it is added
         rings.pipeline("mm", "a", over="pair", depth=1)
     except harpe.Refused as refused:
         print(f"\n{refused}\n")

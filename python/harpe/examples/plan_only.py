@@ -2,9 +2,9 @@
 
     python -m harpe.examples.plan_only [--tokens 8192] [--machine h200x8]
 
-Activations are divided by position between the matrix products of a layer, and weights by column
-or row, so every product has a collective before or behind it. Attention itself needs none: each
-rank has its own heads.
+Activations are divided by position between the GEMMs of a layer, and weights by column or row, so
+every GEMM has a collective before or after it. Attention itself needs none: each rank has its own
+heads.
 """
 
 import argparse
@@ -41,7 +41,7 @@ def main() -> None:
         print(f"{name:22} {parts.time_us:8.1f}  {parts.roofline_us:8.1f} {parts.launch_us:7.1f} "
               f"{parts.synchronization_us:7.1f} {parts.locality_us:8.1f} {parts.residual_us:7.1f}  "
               f"{op}: {plan.schedule}")
-        for step in plan.facts.steps:  # of a schedule that a search composed
+        for step in plan.facts.steps:  # for a schedule that a search composed
             print(textwrap.fill(step, 100, initial_indent="  ", subsequent_indent="  "))
     print(f"\nThe products of all {LAYERS} layers: predicted {total * LAYERS / 1000:.1f} ms.")
 

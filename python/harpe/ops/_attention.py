@@ -1,4 +1,4 @@
-"""Attention over a sequence that ranks divide: programs, kernels, fake kernels, gradients."""
+"""Attention over a sequence divided over ranks: programs, kernels, fake kernels, gradients."""
 
 import dataclasses
 import math
@@ -26,7 +26,7 @@ _SEQUENCE = {"q": 1, "k": 1, "v": 1, "o": 1, "lse": 2, "do": 1, "dq": 1, "dk": 1
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Attention:
-    """o and lse of q, k and v, or, with `backward`, their gradients, of sizes over all ranks."""
+    """o and lse from q, k and v, or, with `backward`, their gradients; sizes are over all ranks."""
     backward: bool
     batch: int
     seq: int
@@ -49,7 +49,7 @@ class Attention:
         return self._plan(ranks, schedule)
 
     def _plan(self, ranks: int, schedule: str) -> harpe.Plan:
-        # Without a mask the order of positions has no effect on the result.
+        # Without a mask, the order of positions does not affect the result.
         layout = self.layout if self.causal and ranks > 1 else "contiguous"
         plan = harpe.plan(self._write(ranks), mesh=make_mesh(ranks), schedule=schedule,
                           layout=layout)
@@ -100,7 +100,7 @@ class Attention:
 
 
 class _Options(NamedTuple):
-    """Of the operators' schemas."""
+    """The options in the operators' schemas."""
     causal: bool
     window: int  # 0: none
     scale: float | None  # None: 1/sqrt(d)
@@ -212,7 +212,7 @@ def _gather(*tensors: Tensor, group: str) -> list[Tensor]:
 
 def _compute_by_torch(q: Tensor, k: Tensor, v: Tensor, documents: Tensor | None, asked: _Options,
                       group: str) -> tuple[Tensor, Tensor]:
-    """This rank's queries, all keys in the order in which ranks hold them."""
+    """Computes this rank's queries with all keys, in the order in which ranks hold them."""
     ranks = count_ranks(group)
     own, queries, keys = find(group).process_group.rank(), q.shape[1] * ranks, k.shape[1]
 
@@ -233,7 +233,7 @@ def _compute_by_torch(q: Tensor, k: Tensor, v: Tensor, documents: Tensor | None,
         of_q, of_k = documents[:, at_q[:, 0]], documents[:, at_k]
         seen = seen & (of_q[:, :, None] == of_k[:, None])[:, None]
     scores = scores.to(sums_of(q.dtype)).masked_fill(~seen, -math.inf)
-    weights = functional.softmax(scores, -1).nan_to_num(0.0)  # of queries that see no key
+    weights = functional.softmax(scores, -1).nan_to_num(0.0)  # for queries that see no key
     o = torch.einsum("bhqk,bkhd->bqhd", weights.to(v.dtype), v.repeat_interleave(heads, 2))
     return o, scores.logsumexp(-1)
 

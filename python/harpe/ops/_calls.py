@@ -1,5 +1,5 @@
-"""What each call of an operator does: checks and a question once for tensors of a kind, then only
-addresses. `_harpe.Calls` keeps what the first call of a kind finds out."""
+"""The calls of an operator. The first call with tensors of a kind checks them and makes a question;
+`_harpe.Calls` keeps the result, and later calls pass only addresses."""
 
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
@@ -13,11 +13,11 @@ Tensor = torch.Tensor
 
 
 class Input(NamedTuple):
-    """A tensor in the program. Where it has more than `dims` dimensions, those before are one, or
-    none where they have one element."""
+    """A tensor in the program. If it has more than `dims` dimensions, the leading ones are merged
+    into one, or dropped if they have one element."""
     name: str
     dims: int
-    pool: str = ""  # what errors call a pool of blocks, which is not copied
+    pool: str = ""  # the name in errors of a pool of blocks, which is not copied
 
 
 class Result(NamedTuple):
@@ -35,14 +35,14 @@ class Asked(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """How a tensor lies in the program."""
+    """How a tensor maps to the program's buffer."""
     name: str
-    merged: int  # 0, or as many dimensions as become one with the next
+    merged: int  # 0, or the number of dimensions merged with the next
     dropped: int  # leading dimensions of 1
     pool: str
 
     def flatten(self, tensor: Tensor) -> Tensor:
-        """Of dimensions that do not become one as they lie: a copy."""
+        """A view with merged dimensions, or a copy if the memory layout prevents one."""
         if self.pool:
             raise refuse(self.pool, "blocks that lie one behind the other",
                          f"strides {tensor.stride()}")
@@ -58,7 +58,7 @@ class Made(NamedTuple):
 
 
 class Call(NamedTuple):
-    """What tensors of a kind need on each call."""
+    """What calls with tensors of one kind need."""
     answer: Answer
     inputs: Sequence[Seen | None]
     results: Sequence[Made]
@@ -66,10 +66,10 @@ class Call(NamedTuple):
 
 def execute(ask: Callable[..., Asked], tensors: tuple[Tensor | None, ...],
             options: tuple[Hashable, ...], group: str) -> tuple[Tensor, ...] | None:
-    """New results; None where there is no plan, and PyTorch's own way is to be taken.
+    """Returns new results; None if there is no plan and PyTorch has to compute them.
 
-    `ask(ranks, *tensors, *options)`, one object at every call, checks, and leaves tensors that are
-    None out of its inputs.
+    `ask(ranks, *tensors, *options)`, the same object at every call, checks the arguments and omits
+    tensors that are None from its inputs.
     """
     ranks = find(group)
     return ranks.calls.execute(_prepare, ranks, ask, tensors, options)
@@ -77,7 +77,7 @@ def execute(ask: Callable[..., Asked], tensors: tuple[Tensor | None, ...],
 
 def _prepare(ranks: Ranks, ask: Callable[..., Asked], tensors: Sequence[Tensor | None],
              options: Sequence[Hashable]) -> Call:
-    """Collective, where the question is new."""
+    """Collective if the question is new."""
     asked = ask(ranks.size, *tensors, *options)
     inputs = iter(asked.inputs)
     answer = ranks.find_answer(asked.question, tensors[0].device)

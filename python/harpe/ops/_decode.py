@@ -1,4 +1,4 @@
-"""Attention of one new query a sequence, whose keys ranks divide: program, kernel, fake kernel."""
+"""Attention of one new query per sequence over keys divided over ranks: program and kernels."""
 
 import dataclasses
 import math
@@ -22,10 +22,10 @@ Tensor = torch.Tensor
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Decode:
-    """o and lse, on every rank, of q, which all have, and of k and v, held by their positions.
+    """o and lse, on every rank. All ranks have q; k and v are divided by position.
 
-    With `page`, k and v are a pool of pages that all sequences share, held by their places in it;
-    a sequence has `table` of them at most.
+    With `page`, k and v are a pool of pages that all sequences share, divided by place in the pool;
+    a sequence has at most `table` of them.
     """
     batch: int
     kv_seq: int  # positions of a sequence, or of the pool
@@ -135,8 +135,8 @@ def _check(q: Tensor, k: Tensor, v: Tensor, lengths: Tensor | None,
 
 
 def _find_pages(k: Tensor, v: Tensor, table: Tensor, first: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Of each sequence k and v [b, positions, heads, size], as far as this rank's blocks, from
-    `first` on, have them; and which positions those are."""
+    """k and v [b, positions, heads, size] of each sequence, as far as they are in this rank's
+    blocks, which start at `first`; and the positions."""
     held = table - first
     own = (held >= 0) & (held < k.shape[0])
     k, v = (x[held.clamp(0, len(x) - 1)].flatten(1, 2) for x in (k, v))
@@ -145,7 +145,7 @@ def _find_pages(k: Tensor, v: Tensor, table: Tensor, first: int) -> tuple[Tensor
 
 def _compute_by_torch(q: Tensor, k: Tensor, v: Tensor, lengths: Tensor | None,
                       table: Tensor | None, scale: float, group: str) -> tuple[Tensor, Tensor]:
-    """Every rank over its own keys; then their results together, weighted."""
+    """Attends on every rank over its own keys, then combines the results by their weights."""
     first = find(group).process_group.rank() * k.shape[0 if table is not None else 1]
     if table is not None:
         k, v, seen = _find_pages(k, v, table, first)

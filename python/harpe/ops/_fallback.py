@@ -1,4 +1,4 @@
-"""PyTorch's own way: its collectives and products, where there is no plan."""
+"""Computes an operator with PyTorch's collectives and GEMMs if there is no plan."""
 
 import torch
 import torch.distributed as dist
@@ -27,7 +27,7 @@ def reduce_scatter(x: torch.Tensor, group: str, dim: int) -> torch.Tensor:
 
 def multiply(rule: str, a: torch.Tensor, b: torch.Tensor, bias: torch.Tensor | None,
              group: str) -> torch.Tensor:
-    """a b^T, as the rules of `Product` have it."""
+    """a b^T, by the rules of `Product`."""
     if rule == "ag_gemm":
         return functional.linear(all_gather(a, group, -2), b, bias)
     c = functional.linear(a, b)

@@ -1,4 +1,5 @@
-"""Process groups of torch as groups of Harpe: their plans, in the order of the operators called."""
+"""Process groups of torch as groups of Harpe, with their plans, in the order of operators
+called."""
 
 import atexit
 import contextlib
@@ -26,35 +27,35 @@ log = logging.getLogger("harpe")
 
 TYPES = {torch.float32: "f32", torch.float64: "f64", torch.float16: "f16",
            torch.bfloat16: "bf16", torch.int32: "i32", torch.int64: "i64"}
-_MOST_PLANS = 64  # of one group; the one that was used longest ago makes room
+_MOST_PLANS = 64  # per group; the least recently used one is dropped
 _ON_MISS = "error", "fallback"
 _WANTED_GROUP = "a ProcessGroup with this rank, one dimension of a DeviceMesh or a group's name"
 
 
 class Question(Protocol):
-    """What one operator asks for: hashable, the same on all ranks of a group; `str` names it."""
+    """The question of one operator: hashable, the same on all ranks of a group; `str` names it."""
 
     def make_plan(self, ranks: int) -> harpe.Plan:
-        """On the first rank, whose schedule the others take."""
+        """Called on the first rank; the other ranks take its schedule."""
         ...
 
     def prove_plan(self, ranks: int, schedule: str) -> harpe.Plan:
-        """With the first rank's schedule."""
+        """Makes the plan with the first rank's schedule."""
         ...
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PlanStatus:
-    """A plan that a group keeps."""
+    """A plan in a group's cache."""
     question: str  # the operator with its shapes
     schedule: str
     launches: int
-    copied_bytes: int  # between tensors and the group's memory, of all launches
+    copied_bytes: int  # between tensors and the group's memory, over all launches
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Miss:
-    """A question that has no plan: PyTorch's own collectives and products answer it."""
+    """A question without a plan, which PyTorch's own collectives and GEMMs answer."""
     question: str
     reason: str
     calls: int
@@ -62,53 +63,53 @@ class Miss:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RanksStatus:
-    """What one process group has, as this rank knows it."""
+    """The state of one process group on this rank."""
     name: str
     rank: int
     ranks: int
     on_miss: str
-    heap_bytes: int  # memory of this rank that others reach
-    tensor_bytes: int  # of it, in tensors of `empty` and in results
+    heap_bytes: int  # memory of this rank that other ranks can access
+    tensor_bytes: int  # the part of it in tensors of `empty` and in results
     plans: Sequence[PlanStatus]
     misses: Sequence[Miss]
 
 
 @dataclasses.dataclass(eq=False, slots=True)
 class Answer:
-    """To a question about tensors on a device: an executable, or why there is none."""
+    """The answer to a question about tensors on a device: an executable, or why there is none."""
     question: Question
     device: torch.device
     rank: int
     executable: harpe.Executable | None = None
     error: harpe.Error | None = None
-    is_refusing: bool = False  # calls without an executable
-    has_memory: bool = False  # the group, for results
-    calls: int = 0  # that PyTorch's own way has answered
+    is_refusing: bool = False  # calls without an executable raise
+    has_memory: bool = False  # the group has memory for results
+    calls: int = 0  # calls that PyTorch computed
 
     @property
     def handle(self) -> _harpe.Executable | None:
         return self.executable and self.executable._handle
 
     def miss(self) -> None:
-        """A call without an executable."""
+        """Counts a call without an executable, or raises."""
         if self.is_refusing:
             raise self.error
         self.calls += 1
 
     def tell_copied(self) -> None:
-        """Of results that other ranks write, the first time that there is no room for them."""
+        """Logs, once, that results which other ranks write are copied for lack of memory."""
         if self.has_memory:
             log.warning("%s copies results that other ranks write: the group's memory for them, "
                         "which `harpe.init` gives, has no room, or the schedule needs a copy",
                         self.question)
 
     def note(self, error: BaseException) -> None:
-        """In an error of a launch."""
+        """Adds the question to a launch's error."""
         error.add_note(f"rank {self.rank} called {self.question}")
 
 
 class _Exchange:
-    """How the ranks of a process group meet: through the group itself."""
+    """How the ranks of a process group exchange bytes: through the process group."""
 
     def __init__(self, group: dist.ProcessGroup) -> None:
         self._group = group
@@ -121,19 +122,19 @@ class _Exchange:
 
 
 class Ranks:
-    """A process group's plans. All ranks call it with the same questions in the same order."""
+    """The plans of a process group. All ranks call it with the same questions in the same order."""
 
     def __init__(self, group: dist.ProcessGroup, *, heap_bytes: int = 0, tensor_bytes: int = 0,
                  result_bytes: int = 0, timeout: datetime.timedelta | None = None,
                  on_miss: str = "fallback") -> None:
         self.process_group = group
-        self._name = group.group_name  # which a destroyed group has no more
+        self._name = group.group_name  # kept because a destroyed group has no name
         self.on_miss = on_miss
         self._options = dict(heap_bytes=heap_bytes, tensor_bytes=tensor_bytes,
                              result_bytes=result_bytes,
                              wait_limit=(timeout or _get_timeout(group)).total_seconds())
         self._exchange = _Exchange(group)
-        # By the device that this rank's tensors are on.
+        # By the device of this rank's tensors.
         self._groups: dict[torch.device, harpe.Group | harpe.Error] = {}
         self._answers: dict[tuple[Question, torch.device], Answer] = {}
         self.calls = _make_calls()
@@ -144,7 +145,7 @@ class Ranks:
         return self._exchange.ranks
 
     def find_answer(self, question: Question, device: torch.device) -> Answer:
-        """Collective, where the question is new."""
+        """Collective if the question is new."""
         key = question, device
         with self._lock:
             if key not in self._answers:
@@ -155,7 +156,7 @@ class Ranks:
             return self._answers[key]
 
     def join(self, device: torch.device) -> harpe.Group:
-        """Collective, the first time."""
+        """Collective at the first call."""
         with self._lock:
             if device not in self._groups:
                 try:
@@ -170,7 +171,8 @@ class Ranks:
 
     def allocate(self, device: torch.device, shape: Sequence[int],
                  dtype: torch.dtype) -> torch.Tensor:
-        """In the memory for tensors. Collective, the first time. Raises Refused: I311."""
+        """Allocates in the memory for tensors. Collective at the first call. Raises Refused:
+        I311."""
         group = self.join(device)
         elements = math.prod(shape)
         memory = torch.from_dlpack(group.allocate(elements * dtype.itemsize)).untyped_storage()
@@ -178,7 +180,7 @@ class Ranks:
             memory, 0, shape, torch.empty(shape, device="meta").stride())
 
     def find_groups(self) -> Sequence[harpe.Group]:
-        """Those that operators have joined so far."""
+        """The groups that operators have joined so far."""
         with self._lock:
             return [group for group in self._groups.values() if isinstance(group, harpe.Group)]
 
@@ -204,7 +206,8 @@ class Ranks:
         self.calls.forget(answer)
 
     def _answer(self, question: Question, device: torch.device) -> Answer:
-        """Collective. The first rank searches, all prove, and the library compares the plans."""
+        """Collective. The first rank searches, all ranks prove, and the library compares the
+        plans."""
         plan, schedule, rank = None, None, self._exchange.rank
         if rank == 0:
             plan = _catch_refusal(lambda: self._make_plan(question, device))
@@ -240,21 +243,21 @@ class Ranks:
 
 
 def _make_calls() -> _harpe.Calls:
-    """It allocates as graphs of `torch.compile` do, in a fraction of torch.empty's time."""
+    """Allocates as graphs of `torch.compile` do, in a fraction of torch.empty's time."""
     guards = torch._C._dynamo.guards
     return _harpe.Calls(torch.Tensor, guards._empty_strided_cpu, guards._empty_strided_cuda,
                         torch.cuda._exchange_device)
 
 
 def print_schedule(plan: harpe.Plan) -> str:
-    """The script alone, without the normal form that it makes."""
+    """The script alone, without its normal form."""
     text = plan.show("schedule")
     return text[:text.index("\n}") + 3]
 
 
 def find(name: str) -> Ranks:
-    """Of a process group by its name. A name may be used again once its group has been destroyed,
-    so that the group itself is compared."""
+    """Finds a process group by its name. After a group is destroyed its name may be used again, so
+    the group object itself is compared."""
     group = _resolve_process_group(name)
     known = _known.get(name)
     if known is not None and known.process_group is group:
@@ -267,7 +270,8 @@ def find(name: str) -> Ranks:
 
 
 def find_name(group: ProcessGroups) -> str:
-    """What schemas of operators hold. Raises Refused: I311 no group, or one without this rank."""
+    """The name that operators' schemas take. Raises Refused: I311 no group, or one without this
+    rank."""
     if isinstance(group, dist.ProcessGroup):
         return group.group_name
     if isinstance(group, str):
@@ -297,17 +301,17 @@ def count_ranks(name: str) -> int:
 
 def init(group: ProcessGroups, *, heap: int = 0, tensors: int = 0, results: int = 0,
          timeout: float | None = None, on_miss: str = "fallback") -> None:
-    """Collective, and optional: the first operator does it with the defaults.
+    """Sets options of a group. Collective, and optional: the first operator uses the defaults.
 
-    `heap`: bytes of memory that other ranks reach, taken at once; more is taken as plans need it.
-    `tensors`: bytes of such memory for tensors (`empty`) and, on CPU ranks, for results that other
-    ranks write. `results`: on GPUs, bytes of it for such results. Of both the most of all ranks
-    counts, and the first operation with tensors takes them.
-    `timeout`: seconds that an operator waits for another rank; None is the process group's.
-    `on_miss`: what happens where a plan cannot be made. "fallback": PyTorch's own collectives and
-    products run; that is logged once per operator and shapes, and listed by `status`. "error": the
-    operator raises why.
-    Raises Refused: I311 an argument, or a group that is there already; those of `harpe.Group`.
+    `heap`: bytes of memory that other ranks can access, reserved at once; plans that need more
+    extend it. `tensors`: bytes of such memory for tensors (`empty`) and, on CPU ranks, for results
+    that other ranks write. `results`: on GPUs, bytes for such results. Of `tensors` and `results`
+    the largest value of all ranks counts; the first operator with tensors reserves them.
+    `timeout`: seconds that an operator waits for another rank; None is the process group's timeout.
+    `on_miss`: what happens if no plan can be made. "fallback": PyTorch's own collectives and GEMMs
+    run; this is logged once per operator and shapes, and `status` lists it. "error": the operator
+    raises the reason.
+    Raises Refused: I311 an argument, or the group was already joined; the errors of `harpe.Group`.
     """
     if on_miss not in _ON_MISS:
         raise refuse("on_miss", " or ".join(f"'{word}'" for word in _ON_MISS), f"{on_miss!r}")
@@ -325,8 +329,8 @@ def init(group: ProcessGroups, *, heap: int = 0, tensors: int = 0, results: int 
 
 
 def status() -> Sequence[RanksStatus]:
-    """Of every process group that operators have used: plans, launches, copies, and what PyTorch's
-    own way answers."""
+    """Plans, launches, copies and PyTorch fallbacks of every process group that operators have
+    used."""
     with _lock:
         known = list(_known.values())
     return [ranks.status for ranks in known]
@@ -334,17 +338,17 @@ def status() -> Sequence[RanksStatus]:
 
 def empty(shape: Sequence[int], *, dtype: torch.dtype | None = None, group: ProcessGroups,
           device: torch.device | str | None = None) -> torch.Tensor:
-    """A tensor in memory of this rank that the other ranks of `group` reach, of any content.
+    """An uninitialised tensor in memory of this rank that the other ranks of `group` can access.
 
-    Operators use it where it is, where they would copy another one: inputs that other ranks read.
-    `init(group, tensors=…)` says how much of that memory there is; a tensor's is free again, for
-    later work of the same stream, once the tensor and its views are. `device`: by default the
+    Operators use it in place where they would copy another tensor: as an input that other ranks
+    read. `init(group, tensors=…)` sets the size of that memory. A tensor's memory is free again,
+    for later work of the same stream, when the tensor and its views end. `device`: by default the
     current GPU, if the group has GPUs and this machine has one, or the CPU.
 
-    On CPU ranks each rank may use such tensors as it likes. On GPUs the tensors of a call are at
-    the same place of that memory on all ranks, which they are where ranks make and free the same
-    ones in the same order, or on none: else the call is refused (I311).
-    Raises Refused: I311 a group, or no free piece of the memory is as long.
+    On CPU ranks each rank may use such tensors freely. On GPUs, a tensor of a call must have the
+    same offset in that memory on all ranks, or be outside it on all ranks; otherwise the call is
+    refused (I311). Offsets are equal if ranks make and free the same tensors in the same order.
+    Raises Refused: I311 a group, or no free range of the memory is that long.
     """
     name = find_name(group)
     device = torch.device(device) if device else _device_of(_resolve_process_group(name))
@@ -357,8 +361,9 @@ def empty(shape: Sequence[int], *, dtype: torch.dtype | None = None, group: Proc
 
 @contextlib.contextmanager
 def warming(group: ProcessGroups) -> Iterator[None]:
-    """Collective: inside, operators of the group make the plans and kernels that they lack, execute
-    nothing, and return 0. Run a model with examples in it before its first step or its capture.
+    """Collective: inside the context, operators of the group make missing plans and kernels,
+    execute nothing, and return 0. Run a model with example inputs in it before its first step or
+    its capture.
 
         with harpe.warming(tp): model(example)
     """
@@ -371,16 +376,16 @@ def warming(group: ProcessGroups) -> Iterator[None]:
 
 
 def check(group: ProcessGroups) -> None:
-    """Raises what ended the group's operators, as far as is known now: Fault, or Refused where
-    ranks called different operators. Later operators raise the same, until `reset`."""
+    """Raises the failure that ended the group's operators, if it is already known: Fault, or
+    Refused if ranks called different operators. Later operators raise the same until `reset`."""
     for each in find(find_name(group)).find_groups():
         each.check()
 
 
 def reset(group: ProcessGroups) -> None:
-    """Collective, after a failure: gives up what is under way and begins anew.
+    """Collective, after a failure: abandons the failed executions and clears faults and signals.
 
-    Raises Fault: N010 a rank does not come.
+    Raises Fault: N010 a rank does not take part.
     """
     for each in find(find_name(group)).find_groups():
         each.reset()
@@ -403,14 +408,14 @@ def _catch_refusal(make: Callable[[], harpe.Plan]) -> harpe.Plan | harpe.Refused
 
 
 def _device_of(group: dist.ProcessGroup) -> torch.device:
-    # gloo has both; a group of NCCL has no other.
+    # gloo supports both devices; an NCCL group has only GPUs.
     if torch.cuda.is_available() and any(each.type == "cuda" for each in group._device_types):
         return torch.device("cuda", torch.cuda.current_device())
     return torch.device("cpu")
 
 
 def _refuse_capture(question: Question, device: torch.device) -> None:
-    """Plans are made by all ranks together, which a capture must not see."""
+    """Refuses a new question inside a capture, because all ranks make plans together."""
     if device.type == "cuda" and torch.cuda.is_current_stream_capturing():
         raise refuse("operator", "called once before it is captured",
                      f"a first call while the stream is captured: {question}")
@@ -424,4 +429,4 @@ def _get_timeout(group: dist.ProcessGroup) -> datetime.timedelta:
 
 _lock = threading.Lock()
 _known: dict[str, Ranks] = {}
-atexit.register(_known.clear)  # before the interpreter takes the extension down
+atexit.register(_known.clear)  # before the interpreter unloads the extension

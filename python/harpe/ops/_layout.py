@@ -9,10 +9,10 @@ LAYOUTS = "contiguous", "zigzag"
 
 
 def find_blocks(size: int, ranks: int, rank: int, layout: str = "contiguous") -> list[slice]:
-    """What a rank holds of `size` positions over all ranks, in its order.
+    """The slices of `size` positions over all ranks that a rank holds, in its order.
 
-    "contiguous": block `rank` of `ranks`. "zigzag": blocks `rank` and `2 * ranks - 1 - rank` of
-    `2 * ranks`, so that under a causal mask every rank has the same work.
+    "contiguous": block `rank` of `ranks`. "zigzag": blocks `rank` and `2 * ranks - 1 - rank` of `2
+    * ranks`, so that every rank has the same work under a causal mask.
     """
     if layout not in LAYOUTS:
         raise refuse("layout", " or ".join(f"'{each}'" for each in LAYOUTS), f"{layout!r}")
@@ -25,8 +25,8 @@ def find_blocks(size: int, ranks: int, rank: int, layout: str = "contiguous") ->
 
 
 def check_homes(plan: harpe.Plan, divided: Mapping[str, int], layout: str = "contiguous") -> None:
-    """That the ranks of a plan hold what operators of torch do: of buffers in `divided` their
-    blocks along that dimension, all of the others. Raises Refused."""
+    """Checks that the homes of a plan are those of torch's operators: blocks along the given
+    dimension for buffers in `divided`, the whole tensor for all others. Raises Refused."""
     for buffer in plan.buffers.values():
         for rank, home in enumerate(buffer.homes):
             wanted = [set(range(extent)) for extent in buffer.shape]

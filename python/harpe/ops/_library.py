@@ -1,10 +1,9 @@
 """Operators in torch's dispatcher, under two names each.
 
-`harpe::_NAME` is bare: it has a kernel and a fake kernel. `harpe::NAME` has a registered gradient
-too, which costs every call some microseconds. Eager calls take the bare one, inside an
-`autograd.Function` where a gradient is wanted; `torch.compile` takes the other. Where nothing looks
-at operators, such as a mode or a profiler, eager calls go to the kernel itself, which saves the
-dispatcher's microseconds.
+`harpe::_NAME` has only a kernel and a fake kernel. `harpe::NAME` also has a registered gradient,
+which costs every call some microseconds. Eager calls use the first, inside an `autograd.Function`
+if a gradient is wanted; `torch.compile` uses the second. If no mode or profiler watches operators,
+eager calls go directly to the kernel, which saves the dispatcher's microseconds.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -30,7 +29,7 @@ Kernel = Callable[..., Any]
 
 
 class _Operator:
-    """`harpe::NAME`, and which way its calls take."""
+    """`harpe::NAME`, and how its calls are routed."""
 
     def __init__(self, name: str, schema: str, kernel: Kernel, fake: Kernel) -> None:
         _library.define(f"{name}{schema}", tags=(torch.Tag.pt2_compliant_tag,))
@@ -44,7 +43,7 @@ class _Operator:
                              if not each.kwarg_only)
 
     def check(self, arguments: Sequence[Any]) -> None:
-        """Raises Refused: I311 names the first that is no tensor where the schema has one."""
+        """Raises Refused: I311 names the first argument that must be a tensor but is none."""
         for each, given in zip(self._arguments, arguments):
             kind = _KINDS.get(str(each.type))
             if kind == "l" and isinstance(given, list):
@@ -57,8 +56,8 @@ class _Operator:
 
 
 def define(name: str, schema: str, kernel: Kernel, fake: Kernel) -> Kernel:
-    """`harpe::NAME`, without gradients. `schema`: "(Tensor x, str group) -> Tensor". `fake`: the
-    results' shapes."""
+    """Defines `harpe::NAME`, without gradients. `schema`: "(Tensor x, str group) -> Tensor".
+    `fake`: the results' shapes."""
     operator = _Operator(name, schema, kernel, fake)
     find_ways, kinds, registered = _harpe.find_ways, operator.kinds, operator.registered
 
@@ -73,18 +72,19 @@ def define(name: str, schema: str, kernel: Kernel, fake: Kernel) -> Kernel:
 
 def define_differentiable(name: str, schema: str, kernel: Kernel, fake: Kernel, *, save: Kernel,
                           differentiate: Kernel, uncast: Collection[int] = ()) -> Kernel:
-    """Both names; returns what chooses between them. Options are those of schemas with lists.
+    """Defines both names; returns the function that chooses between them. Schemas with lists may
+    have options.
 
-    Under `torch.autocast` that casts arguments as `torch.nn.functional.linear`'s are, but for those
-    in `uncast`.
-    `save(ctx, inputs, output)` and `differentiate(ctx, *gradients)` as torch.library has them.
+    Under `torch.autocast` it casts arguments as `torch.nn.functional.linear` does, except those in
+    `uncast`. `save(ctx, inputs, output)` and `differentiate(ctx, *gradients)` are as in
+    torch.library.
     """
     bare = _Operator(f"_{name}", schema, kernel, fake).registered
     operator = _Operator(name, schema, kernel, fake)
     torch.library.register_autograd(f"harpe::{name}", differentiate, setup_context=save,
                                     lib=_library)
     differentiable = _make_function(kernel, save, differentiate)
-    # What Function.apply does beside is for functorch's transforms, which watch.
+    # What Function.apply adds is for functorch's transforms; these count as watchers.
     apply = super(torch.autograd.Function, differentiable).apply
     apply_watched = _make_function(bare, save, differentiate).apply
     find_ways, kinds, registered = _harpe.find_ways, operator.kinds, operator.registered
@@ -102,7 +102,7 @@ def define_differentiable(name: str, schema: str, kernel: Kernel, fake: Kernel, 
         if ways == _GRADIENT and not has_lists:
             return apply(*arguments)
         operator.check(arguments)
-        # A Function does not see tensors in lists.
+        # A Function ignores tensors in lists.
         if has_lists or torch.compiler.is_compiling():
             return registered(*arguments, **options)
         return (apply_watched if ways & _GRADIENT else bare)(*arguments)
@@ -112,12 +112,12 @@ def define_differentiable(name: str, schema: str, kernel: Kernel, fake: Kernel, 
 
 def _make_function(compute: Kernel, save: Kernel,
                    differentiate: Kernel) -> type[torch.autograd.Function]:
-    """`compute` with gradients."""
+    """An autograd.Function of `compute`."""
     class Differentiable(torch.autograd.Function):
         @staticmethod
         def forward(ctx: Any, *arguments: Any) -> Any:
             output = compute(*arguments)
-            save(ctx, arguments, output)  # a `setup_context` would cost the call a signature
+            save(ctx, arguments, output)  # `setup_context` would inspect the signature each time
             return output
 
         backward = staticmethod(once_differentiable(differentiate))
@@ -127,7 +127,7 @@ def _make_function(compute: Kernel, save: Kernel,
 
 def define_inference(name: str, schema: str, kernel: Kernel, fake: Kernel,
                      uncast: Collection[int] = ()) -> Kernel:
-    """Both names, of an operator whose gradient is refused when it is asked for."""
+    """Defines both names of an operator that refuses gradients."""
     def differentiate(ctx: Any, *gradients: Any) -> Any:
         raise NotImplementedError(f"harpe.ops.{name} has no gradient")
 
@@ -136,7 +136,7 @@ def define_inference(name: str, schema: str, kernel: Kernel, fake: Kernel,
 
 
 def _cast(arguments: Sequence[Any], uncast: Collection[int] = ()) -> Sequence[Any]:
-    """To the type of autocast on each tensor's device, where it is on; f64 and integers stay."""
+    """Casts to autocast's type of each tensor's device, if it is on; keeps f64 and integers."""
     return [each if i in uncast else _cast_one(each) for i, each in enumerate(arguments)]
 
 
@@ -150,7 +150,7 @@ def _cast_one(given: Any) -> Any:
 
 
 def list_tensors(tensors: Any) -> Any:
-    """What schemas call a list; another thing stays, for operators to refuse it."""
+    """Converts what schemas accept as a list; keeps other values, which operators then refuse."""
     return [*tensors] if isinstance(tensors, Sequence) else tensors
 
 

@@ -1,4 +1,4 @@
-"""A linear layer whose partial results are added up, a residual connection and the norm behind it."""
+"""A linear layer with all-reduced results, then a residual connection and a norm."""
 
 import math
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ ROW_BUCKETS = 1, 2, 4, 8, 16, 32, 64, 128, 256
 
 
 def _find_bucket(rows: int) -> int:
-    """As many rows as the plan for so many has."""
+    """The number of rows of the plan that serves `rows` rows."""
     return next((each for each in ROW_BUCKETS if each >= rows > 0), rows)
 
 
@@ -40,7 +40,7 @@ def _compute(x: Tensor, w: Tensor, residual: Tensor, norm_weight: Tensor, eps: f
 
 
 def _pad(tensor: Tensor, rows: int) -> Tensor:
-    """With rows of any content behind its own: no row's result depends on another row."""
+    """Appends uninitialised rows; no row's result depends on another row."""
     padded = tensor.new_empty(rows, tensor.shape[-1])
     own = tensor.flatten(0, -2) if tensor.dim() > 1 else tensor[None]
     padded[:len(own)].copy_(own)
@@ -86,7 +86,7 @@ def _save(ctx: Any, inputs: Sequence[Any], output: Any) -> None:
 
 
 def _differentiate(ctx: Any, of_y: Tensor, of_out: Tensor) -> tuple[Any, ...]:
-    """On each rank alone, as all of them have the results."""
+    """Runs on each rank separately, because all ranks have the results."""
     x, w, weight, out = ctx.saved_tensors
     kind = sums_of(x.dtype)
     out, of_y = out.to(kind), of_y.to(kind)

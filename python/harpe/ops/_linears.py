@@ -16,7 +16,8 @@ Tensor = torch.Tensor
 
 
 class _Multiply:
-    """One rule of `Product` as an operator: c of a, b and perhaps a bias, all this rank's parts."""
+    """One rule of `Product` as an operator: c from a, b and an optional bias, all this rank's
+    parts."""
 
     def __init__(self, name: str, rule: str, transposed: bool = True) -> None:
         self.name, self.rule, self.transposed = name, rule, transposed
@@ -67,7 +68,8 @@ class _Multiply:
 
 
 class _MakeWeightGradient:
-    """A rule of `WeightGradient` as an operator: w, and d if it is asked for, else empty."""
+    """A rule of `WeightGradient` as an operator: w, and d if it is requested, else an empty
+    tensor."""
 
     def __init__(self, name: str, gathered: str) -> None:
         self.name, self.gathered = name, gathered
@@ -102,7 +104,7 @@ class _MakeWeightGradient:
 
 def gather_once(name: str, x: Tensor, weights: Sequence[Tensor], group: str, *,
                 transposed: bool = True, whole: bool = False) -> list[Tensor]:
-    """`Products`: the results, and then the gathered x where it is asked for."""
+    """`Products`: the results, followed by the gathered x if it is requested."""
     made = execute(_ask_once, (x, *weights), (name, transposed, whole), group)
     if made is not None:
         return [*made]
@@ -140,7 +142,7 @@ def _make_ag_linears(x: Tensor, weights: Sequence[Tensor], group: str) -> list[T
 
 
 def count_dims(x: Tensor) -> int:
-    """[batch, m, k], or [m, k] where there is one of a batch."""
+    """The number of dimensions of [batch, m, k], or of [m, k] for a batch of one."""
     return 2 if x.shape[:-2].numel() == 1 else 3
 
 
@@ -160,7 +162,7 @@ _WEIGHTS = "(Tensor gradient, Tensor x, bool bias, str group) -> (Tensor, Tensor
 
 
 def _define_multiply(name: str, rule: str) -> Any:
-    """What gradients of the input need: a product with b as it is."""
+    """For gradients of the input, which multiply by b untransposed."""
     multiply = _Multiply(name, rule, transposed=False)
     return define(f"_{name}", _GATHER, multiply.compute, multiply.make_result)
 
@@ -183,7 +185,7 @@ def _save(ctx: Any, inputs: Sequence[Any], output: Any) -> None:
 
 def _differentiate_ag_linear(ctx: Any, g: Tensor) -> tuple[Any, ...]:
     x, w = ctx.saved_tensors
-    g = g.contiguous()  # autograd expands the gradient of a sum: all of its elements are one
+    g = g.contiguous()  # autograd expands a sum's gradient: all its elements share memory
     return (_matmul_rs(g, w, None, ctx.group) if ctx.needs_input_grad[0] else None,
             _ag_linear_weight(g, x, False, ctx.group)[0] if ctx.needs_input_grad[1] else None,
             g.flatten(0, -2).sum(0) if ctx.needs_input_grad[2] else None, None)
@@ -219,7 +221,7 @@ def _differentiate_ag_linears(ctx: Any, gradients: Sequence[Tensor]) -> tuple[An
     w_ = None
     if any(ctx.needs_input_grad[1]):
         together, _ = _ag_linear_weight(g, x, False, ctx.group)
-        w_ = list(together.split([w.shape[0] for w in weights]))  # rows each, in one memory
+        w_ = list(together.split([w.shape[0] for w in weights]))  # rows of each, adjacent in memory
     return x_, w_, None
 
 

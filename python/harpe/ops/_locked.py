@@ -14,12 +14,12 @@ _schedules: dict[str, str] = {}
 
 
 def lock(path: str | os.PathLike[str] | None) -> None:
-    """Operators take the schedules that the file has; others are searched for and added to it.
+    """Makes operators use the schedules in the file; missing ones are searched for and added to it.
 
-    So the same operators have the same plans, and results the same bits, in every run, whatever is
-    searched for or cached meanwhile. The file is JSON, by operator, shapes, ranks and kind of
-    device; the first rank of each group reads and writes it. None: no file any more. Plans that
-    groups have already stay. Raises Refused: I311 a file that is not one of these.
+    So the same operators have the same plans, and results the same bits, in every run, independent
+    of searches and caches. The file is JSON, by operator, shapes, ranks and kind of device; the
+    first rank of each group reads and writes it. None: stop using a file. Plans that groups already
+    have stay. Raises Refused: I311 the file has another format.
     """
     global _path, _schedules
     found = None if path is None else pathlib.Path(path)
@@ -34,7 +34,7 @@ def find(key: str) -> str | None:
 
 
 def add(key: str, schedule: str) -> None:
-    """To the file, which other processes may add to."""
+    """Adds an entry to the file, to which other processes may add as well."""
     with _lock:
         if _path is None:
             return

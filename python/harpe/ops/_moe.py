@@ -1,4 +1,4 @@
-"""Experts that ranks divide, and tokens that ranks divide: program, kernel, fake kernel."""
+"""Experts and tokens divided over ranks: program, kernel, fake kernel."""
 
 import dataclasses
 
@@ -20,7 +20,7 @@ Tensor = torch.Tensor
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Experts:
-    """y, held by tokens as x is; weights are held by experts."""
+    """y, divided by tokens like x; weights are divided by experts."""
     tokens: int
     hidden: int
     experts: int
@@ -71,7 +71,7 @@ class Experts:
 
 def _compute(x: Tensor, ids: Tensor, weights: Tensor, w1: Tensor, w3: Tensor, w2: Tensor,
              group: str) -> Tensor:
-    if not ids.is_floating_point() and weights.is_floating_point():  # else they are refused
+    if not ids.is_floating_point() and weights.is_floating_point():  # otherwise they are refused
         ids, weights = ids.to(torch.int32), weights.to(torch.float32)
     made = execute(_ask, (x, ids, weights, w1, w3, w2), (), group)
     return _compute_by_torch(x, ids, weights, w1, w3, w2, group) if made is None else made[0]
@@ -112,7 +112,7 @@ def _check(x: Tensor, ids: Tensor, weights: Tensor, w1: Tensor, w3: Tensor, w2: 
 
 def _compute_by_torch(x: Tensor, ids: Tensor, weights: Tensor, w1: Tensor, w3: Tensor, w2: Tensor,
                       group: str) -> Tensor:
-    """Every rank its experts on all tokens."""
+    """Computes each rank's experts on all tokens."""
     x, ids, weights = (_fallback.all_gather(each, group, 0) for each in (x, ids, weights))
     first = find(group).process_group.rank() * w1.shape[0]
     total = torch.zeros_like(x, dtype=torch.float64 if x.dtype == torch.float64 else torch.float32)

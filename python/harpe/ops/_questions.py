@@ -1,7 +1,7 @@
-"""What operators of linear layers ask for: programs on tensors as torch keeps them, and schedules.
+"""The questions of linear operators: programs on tensors in torch's layout, and schedules.
 
-A question is a value, the same on all ranks, of sizes over all ranks. The first rank has a schedule
-searched for, and the others prove a plan of the same schedule.
+A question is a value, the same on all ranks, with sizes over all ranks. The first rank searches for
+a schedule; the other ranks prove a plan with the same schedule.
 """
 
 import dataclasses
@@ -19,29 +19,29 @@ _AXIS = "ranks"  # of the mesh
 
 
 def accumulate(dtype: str) -> str:
-    """The type of sums before they are rounded."""
+    """The type of sums before rounding."""
     return "f64" if dtype == "f64" else "f32"
 
 
 def sums_of(dtype: torch.dtype) -> torch.dtype:
-    """The same, as torch has it."""
+    """The same as a torch type."""
     return torch.float64 if dtype == torch.float64 else torch.float32
 
 
 def find_scale(q: torch.Tensor, scale: float | None) -> float:
-    """Of attention's scores."""
+    """The scale of attention's scores."""
     return q.shape[-1]**-0.5 if scale is None else scale
 
 
 def narrow(numbers: torch.Tensor | None) -> torch.Tensor | None:
-    """As i32, which programs read; floating ones stay, for operators refuse them."""
+    """Converts to i32, which programs read; keeps floating tensors, which operators refuse."""
     if numbers is None or numbers.dtype is torch.int32 or numbers.is_floating_point():
         return numbers
     return numbers.to(torch.int32)
 
 
 def align_blocks(size: int, blocks: int) -> int:
-    """The largest useful unit, a power of two, in which blocks of equal size are made."""
+    """The largest useful unit, a power of two, that keeps blocks equal."""
     length = size // blocks
     return min(128, length & -length)
 
@@ -57,13 +57,13 @@ def make_mesh(ranks: int) -> str:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Product:
-    """c[batch, m, n] = a[batch, m, k] b, and a bias [n] where there is one.
+    """c[batch, m, n] = a[batch, m, k] b, plus an optional bias [n].
 
-    `rule` says who holds what, and what the shipped operator of this name is: "ag_gemm" a by m, b,
-    bias and c by n; "gemm_rs" a and b by k, c by m; "gemm_ar" a and b by k, c everywhere.
-    `transposed`: b is [n, k], as nn.Linear keeps it, else [k, n].
-    `eps`, of "gemm_ar" without a bias: c, rounded, is added to a residual [batch, m, n], and
-    rows of what that makes, residual_out, are normalised and multiplied by weight [n]: y.
+    `rule` determines the homes and names the shipped operator: "ag_gemm" a by m; b, bias and c by
+    n; "gemm_rs" a and b by k, c by m; "gemm_ar" a and b by k, c everywhere.
+    `transposed`: b is [n, k], as in nn.Linear, else [k, n].
+    `eps`, for "gemm_ar" without a bias: c, rounded, is added to a residual [batch, m, n]; the rows
+    of the sum, residual_out, are normalised and multiplied by weight [n]: y.
     """
     name: str  # of the operator of torch
     rule: str
@@ -77,8 +77,8 @@ class Product:
     eps: float | None = None
 
     def make_plan(self, ranks: int) -> harpe.Plan:
-        # The search takes one product of two matrices. Batches, a bias and a norm, which takes every
-        # rank as long whatever came before it, follow its answer.
+        # The search plans a single GEMM of two matrices. Batches, a bias and a norm do not affect
+        # the choice: they take every rank equally long after any schedule.
         plain = dataclasses.replace(self, name=self.rule, batch=1, bias=False, eps=None)
         found = harpe.plan(plain._write(ranks), mesh=make_mesh(ranks), layout="contiguous")
         return self.prove_plan(ranks, self._extend(print_schedule(found)))
@@ -112,7 +112,7 @@ class Product:
         return p.build()
 
     def _extend(self, schedule: str) -> str:
-        """For this program; the bias is added where the product is."""
+        """Extends the schedule to this program; the bias is added where the GEMM is."""
         lines = schedule.replace(f" for {self.rule} on ", f" for {self.name} on ", 1).splitlines()
         head = "  shard(c, "
         held = [line.removeprefix(head) for line in lines if line.startswith(head)]
@@ -140,9 +140,9 @@ class Product:
 class WeightGradient:
     """w[n, k], the sum over batch and m of g[batch, m, n] x[batch, m, k]; and d[n], that of g.
 
-    `gathered`, "g" or "x", is held by m, and each rank sends its rows to all others. The other one
-    is held by its last axis, and w by the same one. `bias`, only where g is sent: d, on every rank,
-    is asked for.
+    `gathered`, "g" or "x", is divided by m, and each rank sends its rows to all others. The other
+    one is divided by its last axis, and w by the same axis. `bias`, only if g is sent: d is
+    requested, on every rank.
     """
     name: str
     gathered: str
@@ -172,8 +172,8 @@ class WeightGradient:
         return self.prove_plan(ranks, make_schedule("push", self.name, steps))
 
     def _count_chunks(self, ranks: int) -> int:
-        """How many chunks of a rank's rows are sent, and summed over, by themselves: such as a kernel
-        takes one after the other, 64 rows and multiples of it of one batch."""
+        """The number of chunks of a rank's rows that are sent and summed separately. A kernel takes
+        them one after the other: 64 rows, or a multiple, of one batch."""
         stage = 64 * ranks if self.batch == 1 else 0
         return next((chunks for chunks in (4, 2) if stage and self.m % (chunks * stage) == 0), 1)
 
@@ -210,9 +210,9 @@ class WeightGradient:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Products:
-    """ci[batch, m, ni] = a[batch, m, k] bi: a, held by m, is gathered once for all of them.
+    """ci[batch, m, ni] = a[batch, m, k] bi: a, divided by m, is gathered once for all of them.
 
-    bi and ci are held by ni. `transposed`: bi is [ni, k], as nn.Linear keeps it, else [k, ni].
+    bi and ci are divided by ni. `transposed`: bi is [ni, k], as in nn.Linear, else [k, ni].
     `whole`: the gathered a is a result too, on every rank.
     """
     name: str

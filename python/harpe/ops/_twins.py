@@ -1,4 +1,5 @@
-"""Operators with the signatures of others', for compiler passes and programs that call those."""
+"""Operators with the signatures of other libraries, for compiler passes and programs that use
+those."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -62,8 +63,8 @@ def _make_scattered(A: Tensor, B: Tensor, reduce_op: str, scatter_dim: int,
 
 def _divide(x: Tensor, dim: int, name: str,
             argument: str) -> tuple[Tensor, torch.Size, torch.Size]:
-    """[batch, rows, k], whose rows ranks divide where they divide dimension `dim`; what is before
-    that dimension, and what is between it and the last."""
+    """Reshapes x to [batch, rows, k], with rows divided over ranks as dimension `dim` was. Returns
+    it with the dimensions before `dim`, and those between it and the last."""
     if x.dim() < 2:
         raise refuse(name, "of at least two dimensions", f"of shape {list(x.shape)}")
     if not 0 <= dim < x.dim() - 1:
@@ -80,7 +81,7 @@ fused_matmul_reduce_scatter = define_inference(
     "fused_matmul_reduce_scatter", "(Tensor A, Tensor B, str reduce_op, int scatter_dim, "
     "str group_name) -> Tensor", _multiply_and_scatter, _make_scattered)
 
-# Of flash-attention's function: what no plan has, and the values that ask for none of it.
+# Options of flash-attention's function that no plan supports, with the values that disable them.
 _WITHOUT = {"dropout_p": 0.0, "softcap": 0.0, "alibi_slopes": None, "return_attn_probs": False}
 
 
@@ -92,7 +93,7 @@ def refuse_options(**options: Any) -> None:
 
 
 def find_window(causal: bool, window_size: tuple[int, int]) -> tuple[bool, int | None]:
-    """`causal` and `window` of `attention`."""
+    """`causal` and `window` as `attention` takes them."""
     left, right = window_size
     if right > 0 and not causal:
         raise refuse("window_size", "one without keys after the query, or (-1, -1)",

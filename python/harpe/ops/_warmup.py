@@ -1,4 +1,4 @@
-"""Plans and kernels of operators made before their first call."""
+"""Makes plans and kernels of operators before their first call."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -17,14 +17,14 @@ _OPERATORS = ("ag_linear", "ag_linears", "linear_rs", "linear_ar", "linear_ar_no
 def warmup(calls: Iterable[tuple[str, Mapping[str, Any]]], *, group: ProcessGroups,
            dtype: torch.dtype = torch.bfloat16, device: torch.device | str | None = None,
            gradients: bool = False) -> None:
-    """Collective: makes what the operators lack for this rank's shapes.
+    """Collective: makes the plans and kernels that operators lack for this rank's shapes.
 
         harpe.warmup([("ag_linear", dict(x=(1, 2048, 8192), w=(2560, 8192)))], group=tp)
 
     `calls`: operators and their arguments, with a shape (a tuple) for a tensor and a list of shapes
     for `weights`. `dtype`: of floating tensors. `device`: by default the current GPU, or the CPU
-    where there is none. `gradients`: of the backward operators too.
-    Raises Refused: I311 an operator's name or an argument; those of the operators.
+    without one. `gradients`: also makes the backward operators.
+    Raises Refused: I311 an operator's name or an argument; the errors of the operators.
     """
     if device is None:
         device = "cuda" if torch.cuda.is_available() else "cpu"
@@ -46,7 +46,7 @@ def warmup(calls: Iterable[tuple[str, Mapping[str, Any]]], *, group: ProcessGrou
 
 
 def _make_tensor(name: str, value: Any, dtype: torch.dtype, device: torch.device | str) -> Any:
-    """Of a shape: a tensor without memory of its own, whose elements nobody reads."""
+    """A tensor of this shape without memory; no operator reads its elements."""
     if isinstance(value, list):
         return [_make_tensor(name, each, dtype, device) for each in value]
     if not isinstance(value, tuple):

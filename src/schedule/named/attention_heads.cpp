@@ -14,7 +14,7 @@ constexpr Transfer kFold{How::Bulk, std::nullopt, std::nullopt, Via::Sm, std::nu
 constexpr Transfer kExchange{How::Direct, Initiator::Dst, 2, Via::Ce, Signal::Event};
 constexpr Transfer kReturn{How::Direct, Initiator::Src, 2, Via::Ce, Signal::Event};
 
-// Tiles the head axes for their levels; "" where a level is empty.
+// Tiles the head axes for their levels. A digit is "" if its level is empty.
 struct HeadDigits {
   std::string kv;
   std::string group;
@@ -38,7 +38,7 @@ void parallelize_heads(ScheduleBuilder& builder, const AttentionShape& shape,
   builder.parallelize(shape.nest, digits.group, levels.group);
 }
 
-// Positions to heads before the leaf, and back behind it.
+// Exchanges positions for heads before the leaf, and heads for positions after it.
 void exchange_heads(ScheduleBuilder& builder, const AttentionShape& shape, const Level& level) {
   BufferNames inputs = shape.query_inputs;
   inputs.insert(inputs.end(), shape.key_inputs.begin(), shape.key_inputs.end());
@@ -48,8 +48,8 @@ void exchange_heads(ScheduleBuilder& builder, const AttentionShape& shape, const
   builder.drain(shape.nest, results, level, "", kBulk);
 }
 
-// On one mesh axis the Ulysses part is the largest divisor up to the square root that the heads
-// allow.
+// Factors a single mesh axis: the Ulysses part is the largest divisor, up to the square root, that
+// the heads allow.
 std::pair<Level, HeadLevels> factor_one_axis(MeshPlan& plan, const AttentionShape& shape) {
   const std::int64_t ranks = plan.all().ranks;
   for (std::int64_t heads = smaller_factor(ranks);; --heads) {
@@ -57,7 +57,7 @@ std::pair<Level, HeadLevels> factor_one_axis(MeshPlan& plan, const AttentionShap
     MeshPlan attempt = plan;
     const auto [ring, ulysses] = attempt.outer_and_inner(ranks / heads);
     const auto levels = deal_heads(attempt, ulysses, shape, "usp");
-    if (!levels.ok()) continue;  // one head for one rank always fits
+    if (!levels.ok()) continue;  // one rank always fits
     plan = attempt;
     return {ring, *levels};
   }
@@ -70,14 +70,14 @@ Level join_levels(const Level& first, const Level& second) {
   return out;
 }
 
-// Three levels of at least two ranks each, major first, or none.
+// Three levels of at least two ranks each, major first; none if that is impossible.
 std::optional<std::array<Level, 3>> three_levels(MeshPlan& plan) {
   Level rest = plan.all();
   std::array<Level, 3> levels;
   for (std::size_t i = 0; i < 2; ++i) {
     const std::int64_t axes = static_cast<std::int64_t>(rest.parts.size());
     const auto wanted = static_cast<std::int64_t>(levels.size() - i);
-    // An axis each while there are enough of them, else the smallest factor of what is left.
+    // One axis per level if there are enough axes, else the smallest factor of the rest.
     const bool whole = axes >= wanted;
     std::int64_t size = 2;
     if (whole) {
@@ -172,7 +172,8 @@ Checked<Script> attention_tree(const Program& program, const Mesh& mesh) {
     builder.shard(shape.query_results, heads.kv, levels->kv);
     builder.shard(shape.query_results, heads.group, levels->group);
   } else {
-    // A replicated result is reduced and gathered block by block (commir.md D14): the digit for it.
+    // A replicated result is reduced and gathered block by block (commir.md D14); this adds the
+    // digit.
     const SizedAxis& widest = shape.queries.size >= shape.batch.size ? shape.queries : shape.batch;
     builder.tile(widest.name, {all.ranks}, "s");
   }

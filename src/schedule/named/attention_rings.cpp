@@ -10,10 +10,10 @@ namespace {
 
 using Level = MeshPlan::Level;
 
-// Of each rank's keys: the first query rows wait for no more than this part of them.
+// Chunks of each rank's keys: the first query rows wait for only one chunk of them.
 constexpr std::int64_t kRingPushChunks = 2;
 
-// What the one-level schedules have in common: positions over all ranks.
+// Common to the one-level schedules: positions over all ranks.
 struct OneLevel {
   ScheduleBuilder builder;
   Level all;
@@ -45,7 +45,7 @@ Script build_ring(OneLevel parts, const AttentionShape& shape) {
   return builder.take();
 }
 
-// Keys leave in chunks for all ranks; one kernel a rank takes them as they come.
+// Pushes keys in chunks to all ranks; one kernel per rank uses each chunk as it arrives.
 Script build_push(OneLevel parts, const AttentionShape& shape) {
   ScheduleBuilder& builder = parts.builder;
   const MeshRef over = builder.axes(parts.all);
@@ -59,8 +59,8 @@ Script build_push(OneLevel parts, const AttentionShape& shape) {
   return builder.take();
 }
 
-// The same, but a kernel for each source's keys, its own first: none holds queries that wait for
-// the last.
+// The same, but with one kernel per source of keys, the own keys first. So no kernel keeps queries
+// waiting for the last keys.
 Script build_stream(OneLevel parts, const AttentionShape& shape) {
   ScheduleBuilder& builder = parts.builder;
   builder.parallelize(shape.nest, parts.queries[0], parts.all);
@@ -69,7 +69,7 @@ Script build_stream(OneLevel parts, const AttentionShape& shape) {
   return builder.take();
 }
 
-// Each rank has a block from the front and one from the back, of queries and of keys.
+// Gives each rank a block of queries and of keys from the front, and one from the back.
 Checked<OneLevel> place_zigzag(std::string_view schedule, const Program& program, const Mesh& mesh,
                                const AttentionShape& shape) {
   if (!shape.causal) {

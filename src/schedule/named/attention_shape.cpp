@@ -20,7 +20,7 @@ std::optional<SizedAxis> read_axis(const Program& program, const Buffer& buffer,
   return axis == nullptr ? std::nullopt : std::optional(SizedAxis{*name, size_of(*axis)});
 }
 
-// q's axis of query heads inside a KV head, the second of `(Hkv, G)`.
+// The axis of query heads per KV head: the second axis of `(Hkv, G)` in q.
 std::optional<SizedAxis> read_group(const Program& program, const Buffer& q) {
   const auto* product = std::get_if<std::vector<std::string>>(&q.dims[2]);
   if (product == nullptr || product->size() != 2) return std::nullopt;
@@ -28,7 +28,7 @@ std::optional<SizedAxis> read_group(const Program& program, const Buffer& q) {
   return axis == nullptr ? std::nullopt : std::optional(SizedAxis{axis->name, size_of(*axis)});
 }
 
-// The one nest between queries and keys, none if there are several.
+// The one nest with queries and keys; none if there are several.
 const Nest* read_nest(const Program& program) {
   const Nest* found = nullptr;
   for (const Nest& nest : program.nests) {
@@ -45,7 +45,7 @@ bool has_axis(const Program& program, const std::string& buffer, const std::stri
   return std::ranges::find(axes, axis) != axes.end();
 }
 
-// Of the buffers of `accesses`, those with `axis`.
+// The buffers of `accesses` that have `axis`.
 BufferNames with_axis(const Program& program, const std::vector<Access>& accesses,
                       const std::string& axis) {
   BufferNames names;
@@ -110,7 +110,7 @@ Checked<HeadLevels> deal_heads(MeshPlan& plan, const MeshPlan::Level& level,
                                       {"ranks", level.ranks},
                                       {"alternatives", "`auto`"}});
   }
-  // The more ranks share the KV heads, the fewer hold a copy of the same one.
+  // The more ranks divide the KV heads, the fewer ranks copy the same head.
   for (std::int64_t kv = std::min(level.ranks, shape.kv_heads.size); kv >= 1; --kv) {
     if (level.ranks % kv != 0 || level.ranks / kv > group) continue;
     if (auto levels = plan.cut(level, kv)) return HeadLevels{levels->first, levels->second};

@@ -15,16 +15,16 @@ constexpr Transfer kReduce{How::Bulk, std::nullopt, std::nullopt, Via::Sm, std::
 constexpr Transfer kFetchTiles{How::Direct, Initiator::Dst, 2, Via::Ce, Signal::Event};
 constexpr Transfer kPushTiles{How::Direct, Initiator::Src, 2, Via::Sm, Signal::Flag};
 
-// `(o, lse) lse= attn_fwd(q, k, v)` with q [batch, (KV heads, group), dim], and k and v of each
-// batch entry or, without their first dimension, of all.
+// `(o, lse) lse= attn_fwd(q, k, v)` with q [batch, (KV heads, group), dim]. k and v belong to each
+// batch entry or, without their first dimension, to all.
 struct DecodeShape {
   std::string nest;
   std::vector<std::string> cache;    // k, v
   std::vector<std::string> results;  // o, lse
   std::string keys;
-  std::array<SizedAxis, 3> owners;  // axes results may be divided by: KV heads, group, batch
+  std::array<SizedAxis, 3> owners;  // axes that may divide results: KV heads, group, batch
 
-  // The first that has a block for every rank, else the longest.
+  // The first with a block for every rank, else the longest.
   [[nodiscard]] const SizedAxis& owner(std::int64_t ranks) const {
     const auto* const fits =
         std::ranges::find_if(owners, [&](const SizedAxis& axis) { return axis.size >= ranks; });
@@ -64,7 +64,7 @@ Checked<DecodeShape> read_decode(const Program& program) {
   return shape;
 }
 
-// Keys divided over all ranks, results by blocks of their owners' axis.
+// Keys divided over all ranks; results divided by blocks of the owners' axis.
 struct Decode {
   DecodeShape shape;
   ScheduleBuilder builder;
@@ -97,7 +97,8 @@ Checked<Script> decode_allreduce(const Program& program, const Mesh& mesh) {
   return decode.builder.take();
 }
 
-// Tile by tile, each rank starting behind its own: its own tile is the last, and complete.
+// Rotates tile by tile. Each rank starts with its successor's tile, so its own tile comes last,
+// complete.
 Checked<Script> rotate(std::string_view schedule, const Program& program, const Mesh& mesh,
                        const Transfer& transfer) {
   HP_TRY(Decode decode, divide(schedule, program, mesh));

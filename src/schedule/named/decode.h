@@ -6,9 +6,9 @@
 
 namespace harpe {
 
-// Homes: k and v by key positions, every mesh axis used, major first; q replicated; o and lse by
-// heads (KV heads where there are enough of them, else the query heads of a group, else sequences),
-// under `allreduce` replicated. What moves is the partial (o, lse) of every rank's keys.
+// Homes: k and v by key positions, over all mesh axes, major first; q replicated; o and lse by
+// heads (KV heads if there are enough, else the query heads of a group, else sequences), or
+// replicated for `allreduce`. The partial (o, lse) of every rank's keys are sent.
 [[nodiscard]] std::span<const NamedSchedule> decode_schedules();
 
 }  // namespace harpe

@@ -11,13 +11,13 @@ using Level = MeshPlan::Level;
 
 constexpr std::int64_t kGatherPushChunks =
     4;  // transfers per source, so that the leaf starts early
-// What a kernel sends itself costs nothing to begin: as many rows as its tiles have.
+// Copies by the kernel's own thread blocks start at no cost, so a chunk has as few rows as a tile.
 constexpr std::int64_t kRowsOfFusedCopy = 256;
 constexpr std::int64_t kMostFusedCopies = 8;
 constexpr std::int64_t kSmsOfFusedCopies = 12;
 
-// The product seen from the operand that moves: `moved` is blocked along `travel`, the other
-// operand and the result along `stay`.
+// A GEMM by roles: the `moved` operand is blocked along `travel`; the other operand and the result
+// are blocked along `stay`.
 struct Sides {
   std::string moved;
   std::string fixed;
@@ -33,7 +33,7 @@ Sides sides_of(const GemmShape& shape, Gathered operand) {
 struct Gather {
   ScheduleBuilder builder;
   Level all;
-  std::vector<std::string> travel;  // digits of the axis that is gathered
+  std::vector<std::string> travel;  // of the gathered axis
 };
 
 Gather place_operands(std::string_view schedule, const Program& program, const Mesh& mesh,
@@ -62,7 +62,7 @@ Checked<Script> rotate_operand(std::string_view schedule, const Program& program
   return gather.builder.take();
 }
 
-// In so many chunks from each rank to all, for which one kernel a rank waits.
+// Pushes each rank's operand in `chunks` chunks to all ranks; one kernel per rank waits for each.
 Checked<Script> push_operand(std::string_view schedule, const Program& program, const Mesh& mesh,
                              Gathered operand, std::int64_t chunks, const Transfer& transfer) {
   HP_TRY(const GemmShape shape, read_gemm(program));
@@ -71,7 +71,7 @@ Checked<Script> push_operand(std::string_view schedule, const Program& program, 
   ScheduleBuilder& builder = gather.builder;
   const MeshRef over = builder.axes(gather.all);
   builder.stage(shape.nest, {sides.moved}, gather.all, "", transfer);
-  if (transfer.via == Via::Tma) {  // the kernel that waits has the multiprocessors that are left
+  if (transfer.via == Via::Tma) {  // the waiting kernel gets the remaining SMs
     builder.add(Budget{shape.nest, {{sides.moved}}, over, std::nullopt, kSmsOfFusedCopies});
     builder.add(
         Budget{shape.nest, std::nullopt, std::nullopt, std::nullopt, kMaxSms - kSmsOfFusedCopies});

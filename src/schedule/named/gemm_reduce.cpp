@@ -11,16 +11,16 @@ constexpr Transfer kPushSums{How::Direct, Initiator::Src, {}, Via::Sm, Signal::C
 constexpr Transfer kExchangeSums{How::OneShot, Initiator::Src, {}, Via::Sm, Signal::Counter};
 constexpr Transfer kFetchSums{How::Direct, Initiator::Dst, 2, Via::Ce, Signal::Event};
 
-// The product whose partial sums are reduced: all of the program, or all but a norm of its rows,
-// which each rank computes of the rows that it has.
+// The GEMM whose partial sums are reduced: the whole program, or all except a norm of its rows,
+// which each rank computes for its own rows.
 Checked<GemmShape> read_reduced(const Program& program) {
   if (program.nests.size() != 2) return read_gemm(program);
   HP_TRY(NormShape shape, read_normalised_gemm(program));
   return std::move(shape.gemm);
 }
 
-// A result that ends everywhere is reduced block by block and gathered (commir.md D14), along its
-// rows or, where there are more, its columns.
+// A replicated result is reduced block by block and gathered (commir.md D14): along its rows, or
+// along its columns if there are more columns and fewer rows than ranks.
 const SizedAxis& blocked_axis(const GemmShape& shape, Reduced result, std::int64_t ranks) {
   const bool rows = shape.m.size >= ranks || shape.m.size >= shape.n.size;
   return result == Reduced::Scattered || rows ? shape.m : shape.n;
@@ -29,8 +29,8 @@ const SizedAxis& blocked_axis(const GemmShape& shape, Reduced result, std::int64
 struct Reduction {
   ScheduleBuilder builder;
   Level all;
-  std::string block;  // digit of the result by which it is reduced
-  std::string inner;  // the one inside it
+  std::string block;  // digit of the result for the reduction
+  std::string inner;  // the digit inside it
 };
 
 Reduction place_operands(std::string_view schedule, const Program& program, const Mesh& mesh,
@@ -50,7 +50,8 @@ Reduction place_operands(std::string_view schedule, const Program& program, cons
   return out;
 }
 
-// Block by block, each rank starting behind its own: its own block is the last, and complete.
+// Rotates block by block. Each rank starts with its successor's block, so its own comes last,
+// complete.
 Checked<Script> rotate_result(std::string_view schedule, const Program& program, const Mesh& mesh,
                               Reduced result, const Transfer& transfer) {
   HP_TRY(const GemmShape shape, read_reduced(program));
@@ -60,7 +61,7 @@ Checked<Script> rotate_result(std::string_view schedule, const Program& program,
   return reduction.builder.take();
 }
 
-// Partial blocks, each as soon as the product has made it, the next rank's first.
+// Sends each partial block as soon as the GEMM has made it, the successor's first.
 void push_blocks(Reduction& reduction, const GemmShape& shape) {
   ScheduleBuilder& builder = reduction.builder;
   builder.drain(shape.nest, {shape.c}, reduction.all, "", kPushSums);

@@ -6,7 +6,7 @@
 namespace harpe {
 namespace {
 
-// The one axis of `names` that `others` has (or lacks); none if there is not exactly one.
+// The one axis of `names` that `others` has (or lacks); none if there are none or several.
 std::optional<std::string> pick_axis(const std::vector<std::string>& names,
                                      const std::vector<std::string>& others, bool shared) {
   std::optional<std::string> found;
@@ -25,7 +25,7 @@ SizedAxis sized(const Program& program, const std::string& name) {
   return {name, size_of(*axis)};
 }
 
-// None: it is no such product.
+// The nest as a GEMM; none if it is not one.
 std::optional<GemmShape> read_product(const Program& program, const Nest& nest) {
   if (nest.stmts.size() != 1) return std::nullopt;
   const Stmt& stmt = nest.stmts[0];

@@ -8,7 +8,7 @@
 
 namespace harpe {
 
-// The one statement of a matrix product, `c sum= matmul(a, b)`: c[m, n], a[m, k], b[k, n].
+// The structure of a single GEMM, `c sum= matmul(a, b)`: c[m, n], a[m, k], b[k, n].
 struct GemmShape {
   std::string nest;
   std::string a, b, c;
@@ -18,7 +18,7 @@ struct GemmShape {
 // Errors: S603.
 [[nodiscard]] Checked<GemmShape> read_gemm(const Program& program);
 
-// Such a product, and a nest that adds a residual to it and normalises its rows:
+// Such a GEMM, and a nest that adds a residual to its result and normalises the rows:
 // `(residual_out, y) = add_rms_norm(c, residual, weight)`.
 struct NormShape {
   GemmShape gemm;

@@ -10,8 +10,9 @@
 
 namespace harpe {
 
-// How a named schedule uses the mesh: parts of its axes, dealt to levels. A part is a whole axis or
-// a factor of one; an axis that ends up with several parts becomes one `refine` step.
+// How a named schedule uses the mesh: it divides the axes into parts and assigns the parts to
+// levels. A part is a whole axis or a factor of one. An axis with several parts becomes one
+// `refine` step.
 class MeshPlan {
  public:
   // Parts, major first. Levels are disjoint.
@@ -26,12 +27,12 @@ class MeshPlan {
   // All axes as one level.
   [[nodiscard]] Level all() const;
 
-  // The first axis, and the others as one level. A mesh of one axis is factored: `outer` ranks in
-  // the first level (requires: outer divides its size).
+  // The first axis, and the others as one level. A mesh of one axis is factored, with `outer` ranks
+  // in the first level (requires: outer divides its size).
   [[nodiscard]] std::pair<Level, Level> outer_and_inner(std::int64_t outer);
 
-  // Cuts a level into its first `major` ranks' worth and the rest, factoring one part if need be.
-  // None if `major` does not fall on a factor of a part. A level of one rank is empty.
+  // Cuts a level into an outer level of `major` ranks and the rest; factors one part if necessary.
+  // None if `major` does not match a factor of a part. A level of one rank is empty.
   [[nodiscard]] std::optional<std::pair<Level, Level>> cut(const Level& level, std::int64_t major);
 
   [[nodiscard]] std::int64_t size_of(int part) const {
@@ -45,7 +46,7 @@ class MeshPlan {
     std::vector<int> parts;
   };
   [[nodiscard]] std::vector<Refinement> refinements() const;
-  // The whole axis a part is, or "" if it is a factor that a refinement names.
+  // The whole axis that a part is, or "" if the part is a factor named by a refinement.
   [[nodiscard]] std::string axis_of(int part) const;
 
  private:

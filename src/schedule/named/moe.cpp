@@ -17,7 +17,7 @@ constexpr Transfer kPushRows{How::Direct, Initiator::Src, std::nullopt, Via::Sm,
 constexpr Transfer kFetchRows{How::Direct, Initiator::Dst, std::nullopt, Via::Ce, Signal::Event};
 constexpr Transfer kGatherSmall{How::Bulk, std::nullopt, std::nullopt, Via::Nccl, std::nullopt};
 
-// Tokens, slots and experts divided over the same levels of ranks, outermost first.
+// Tokens, slots and experts divided over the same levels, outermost first.
 struct Experts {
   MoeShape shape;
   ScheduleBuilder builder;
@@ -60,7 +60,7 @@ Checked<Experts> divide(std::string_view schedule, const Program& program, const
   return out;
 }
 
-// The nest's blocks of a digit per level on that level's ranks.
+// Parallelizes the nest over all levels, with one digit per level.
 void spread(Experts& moe, const std::string& nest, const std::vector<std::string>& digits) {
   for (std::size_t i = 0; i < moe.levels.size(); ++i) {
     moe.builder.parallelize(nest, digits[i], moe.levels[i]);
@@ -86,8 +86,8 @@ void cut_by_chunk(Experts& moe, const std::string& nest, const std::string& buff
   moe.builder.add(ChunkMove{nest, {buffer}, moe.builder.axes(level), std::nullopt, moe.chunk});
 }
 
-// Each rank packs its own tokens' rows by expert and sends them; results come back the same way.
-// Over several levels rows are first sent across the outermost.
+// Each rank packs its own tokens' rows by expert and sends them; results return the same way. With
+// several levels, rows first cross the outermost level.
 void exchange(Experts& moe, const std::vector<Transfer>& outward) {
   const MoeShape& shape = moe.shape;
   spread(moe, shape.dispatch, moe.slots);
@@ -106,8 +106,8 @@ void exchange_back(Experts& moe, const std::vector<Transfer>& outward) {
   }
 }
 
-// Each rank adds up its experts' rows for every token; the sums are reduced inside the inner levels
-// first, so that one row per token and outer block crosses.
+// Each rank sums its experts' rows for every token. Sums are reduced inside the inner levels first,
+// so one row per token crosses each outer level.
 void reduce_back(Experts& moe, const Transfer& transfer) {
   const MoeShape& shape = moe.shape;
   spread(moe, shape.combine, moe.experts);
@@ -119,7 +119,8 @@ void reduce_back(Experts& moe, const Transfer& transfer) {
   }
 }
 
-// Every token's row is brought to every rank, once: the experts' ranks pick what they need.
+// Sends every token's row to every rank once; the ranks of the experts pick the rows that they
+// need.
 void gather_tokens(Experts& moe, const Transfer& transfer) {
   const MoeShape& shape = moe.shape;
   spread(moe, shape.dispatch, moe.experts);

@@ -17,7 +17,7 @@ namespace {
 struct Entry {
   std::string_view op;
   std::span<const NamedSchedule> (*schedules)();
-  // `auto`: always the same one, or what `choose` finds.
+  // For `auto`: a fixed schedule, or one that `choose` finds.
   std::string_view usual;
   Checked<Script> (*choose)(const Program& program, const Mesh& mesh) = nullptr;
 };
@@ -37,7 +37,7 @@ constexpr std::array kOperators = {
 
 constexpr std::size_t kMaxAlternatives = 3;
 
-// The first few schedules of the operator that do apply.
+// The first few schedules of the operator that apply.
 std::string list_alternatives(std::string_view op, const Program& program, const Mesh& mesh) {
   std::string out;
   std::size_t listed = 0;
@@ -80,7 +80,8 @@ Checked<Script> generate_named(std::string_view op, std::string_view name, const
                                     {"schedules", quote_list(names)}});
 }
 
-// Of every nest that the kernel fits; of the last, to be refused there, where it fits none.
+// Patches every nest that the kernel fits; if it fits none, the last nest, where it is then
+// refused.
 void patch_leaves(Script& script, std::string_view kernel, const Program& program) {
   const KernelOffer* const known = find_offer(kernel);
   std::vector<std::string> nests;

@@ -11,11 +11,11 @@ namespace harpe {
 
 // bind(N, X, over=A, via=t):  stage X over A …  ->  stage X over A … via t
 // Requires: moves (S011-S016, S020, S025); by the capability matrix (commir.md 7.4): sm or tma for
-// inline
-//           (S451); by=src for a transport only the source can start (S452); no initiator for nccl,
-//           which all ranks start together (S453); a signal the transport can give, if one is
-//           chosen (S454); no fence on a transport that takes none (S455); not multimem, which
-//           needs NVLink multicast (S456); another transport than the present one (S008).
+//           inline (S451); by=src for a transport that only the source can start (S452); no
+//           initiator for nccl, which all ranks start together (S453); if a signal is chosen, one
+//           that the transport offers (S454); no fence on a transport without fences (S455); not
+//           multimem, which needs NVLink multicast (S456); a transport that differs from the
+//           present one (S008).
 // Keeps:    what is computed.
 struct Bind {
   static constexpr std::string_view kName = "bind";

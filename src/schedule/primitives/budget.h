@@ -12,9 +12,8 @@ namespace harpe {
 // budget(N, sm=n):            leaf …            ->  leaf … sm n
 // budget(N, X, over=A, sm=n): stage X over A …  ->  stage X over A … sm n
 // Requires: a nest (S011); 1 <= n <= kMaxSms (S511); buffers and axes together or neither (S512);
-// moves
-//           (S012-S016, S020, S025) whose transport runs on SMs (S513); another budget than the
-//           present one (S008).
+//           moves (S012-S016, S020, S025) whose transport runs on SMs (S513); a budget that differs
+//           from the present one (S008).
 // Keeps:    what is computed.
 struct Budget {
   static constexpr std::string_view kName = "budget";
@@ -31,7 +30,7 @@ struct Budget {
   friend bool operator==(const Budget&, const Budget&) = default;
 };
 
-constexpr std::int64_t kMaxSms = 132;  // of one GPU, the largest known
+constexpr std::int64_t kMaxSms = 132;  // of one GPU, the largest supported
 
 struct BudgetFacts {
   FoundMoves moves;  // no items: the leaf's budget

@@ -116,7 +116,7 @@ ScheduleState apply(ScheduleState state, const ChunkMoveFacts& facts) {
 Checked<ChunkLeafFacts> check(const ScheduleState& state, const ChunkLeaf& step) {
   if (step.leaf != "leaf") return make_diag(DiagCode::S441, {{"given", step.leaf}});
   HP_TRY(const std::size_t nest, require_nest(state, step.nest));
-  // What the leaf binds now is replaced, so bindability is asked of a leaf without it.
+  // The leaf's present binding is replaced, so bindability is checked without it.
   ScheduleState bare = state;
   bare.form.nests[nest].leaf.chunk.reset();
   bare.form.nests[nest].leaf.order.reset();

@@ -11,10 +11,9 @@ namespace harpe {
 
 // compress(N, X, over=A, wire=t):  stage X over A …  ->  stage X over A … wire t
 // Requires: moves (S011-S016, S020, S025); by the numerics contract (commir.md 9): a floating wire
-// dtype
-//           (S471); a stage of a floating buffer or a drain of a sum (S472); a wire no wider than
-//           what travels, the buffer's dtype or its partial states' (S473); not inline, which has
-//           no wire (S474); another dtype than the present one (S008).
+//           dtype (S471); a stage of a floating buffer or a drain of a sum (S472); a wire dtype no
+//           wider than the data, which has the buffer's dtype or its partial states' (S473); not
+//           inline, which has no wire (S474); a dtype that differs from the present one (S008).
 // Keeps:    what is computed up to one rounding to t per transfer: numerics class wire(t).
 struct Compress {
   static constexpr std::string_view kName = "compress";

@@ -33,7 +33,7 @@ Checked<Ok> check_relay(const ScheduleState& state, const NewMoves& added, const
   return Ok{};
 }
 
-// Have all leaves of the nest, and the kernel chosen for them, epilogues that reach other ranks?
+// Whether all leaves of the nest, and their chosen kernel, can store to other ranks.
 bool writes_in_place(const ScheduleState& state, std::size_t nest) {
   if (const auto& chosen = state.form.nests[nest].leaf.kernel) {
     const KernelOffer* const kernel = find_offer(*chosen);

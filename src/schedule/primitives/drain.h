@@ -10,15 +10,15 @@
 namespace harpe {
 
 // drain(N, X, over=A, at=d, how=h):  for d { s }  ->  for d { drain X over A h; s }
-// Contributions made inside `for d` leave towards X's home when control leaves the position.
-// Requires: a nest (S011), a loop of it (S019), buffers (S012, S025) it writes (S411), mesh axes
-//           (S014-S016) over which they are not drained yet (S026);
-//           relay: `for d skew A`, forwards, |d| = |A|, d a digit of X (S412); every axis of A
-//           carries a par digit that is not X's, so that the travelling sums are disjoint (S413);
-//           X's home has one tile along every axis of A (S414); inline: a leaf that writes
-//           its result in another rank's memory (S415).
+// Contributions made inside `for d` are sent towards X's home when an iteration of the loop ends.
+// Requires: a nest (S011), a loop of it (S019), buffers (S012, S025) that it writes (S411), mesh
+//           axes (S014-S016) over which they are not drained yet (S026);
+//           relay: `for d skew A`, forwards, |d| = |A|, d a digit of X (S412); every axis of A has
+//           a par digit that is not X's, so that the travelling sums are disjoint (S413); X's home
+//           has one tile along every axis of A (S414); inline: a leaf that can write its result in
+//           another rank's memory (S415).
 // Keeps:    what is computed, if the output coverage rule (commir.md 4.3) holds at the end of the
-// script.
+//           script.
 struct Drain {
   static constexpr std::string_view kName = "drain";
   std::string nest;

@@ -12,7 +12,7 @@ const Fuse* find_fuse(const NormalForm& form, std::string_view name) {
   return found == form.fuses.end() ? nullptr : &*found;
 }
 
-// Program positions of the nests a member stands for, earlier fusions expanded.
+// Indices in the program of the nests in a member, with earlier fusions expanded.
 std::vector<std::size_t> nests_in(const ScheduleState& state, std::string_view member) {
   std::vector<std::size_t> nests;
   if (const Fuse* fuse = find_fuse(state.form, member)) {

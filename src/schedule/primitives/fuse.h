@@ -10,9 +10,8 @@
 namespace harpe {
 
 // fuse(K, [n1, n2], persistent=true):  nests n1, n2  ->  fuse K = n1, n2 persistent: one launch
-// Requires: a name no nest or fusion has (S521); nests or earlier fusions (S522), at least one
-// (S523), in
-//           no fusion yet (S524), next to one another in the program (S525); 1 <= sm <= kMaxSms
+// Requires: a name that no nest or fusion has (S521); nests or earlier fusions (S522), at least one
+//           (S523), in no fusion yet (S524), adjacent in the program (S525); 1 <= sm <= kMaxSms
 //           (S511); 1 <= warps <= kMaxWarps (S526).
 // Keeps:    what is computed; waits between the nests become waits inside one kernel.
 struct FuseNests {
@@ -31,7 +30,7 @@ struct FuseNests {
   friend bool operator==(const FuseNests&, const FuseNests&) = default;
 };
 
-constexpr std::int64_t kMaxWarps = 64;  // of one SM
+constexpr std::int64_t kMaxWarps = 64;  // per SM
 
 struct FuseNestsFacts {
   Fuse line;

@@ -11,11 +11,9 @@ namespace harpe {
 
 // join(d1, d2) -> d:  split A = … * d1:n1 * d2:n2 * …  ->  split A = … * d:(n1*n2) * …
 // join(A):            split A = …                      ->  A        (the inverse of tile)
-// Requires: digits of one axis, neighbours in that order (S111); bound nowhere (S112); one result
-// for
+// Requires: adjacent digits of one axis, in that order (S111), bound nowhere (S112); one result for
 //           two digits, none for an axis (S113); a fresh name (S021); an axis that is tiled (S114).
-// Keeps:    the axis' elements and their order. Joined with the remainder, the digit is the
-// remainder.
+// Keeps:    the axis' elements and their order. A digit joined with the remainder is the remainder.
 struct Join {
   static constexpr std::string_view kName = "join";
   std::string first;                  // a digit, or an axis
@@ -31,7 +29,7 @@ struct Join {
 struct JoinFacts {
   std::size_t split = 0;
   std::size_t position = 0;     // of the first of the two digits
-  std::optional<Digit> merged;  // none: the whole split goes
+  std::optional<Digit> merged;  // none: the whole split is removed
 };
 
 [[nodiscard]] Checked<JoinFacts> check(const ScheduleState& state, const Join& step);

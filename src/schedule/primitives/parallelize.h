@@ -7,11 +7,10 @@
 
 namespace harpe {
 
-// parallelize(N, d, a):  for d in n { s }  ->  par d on a { s }: the rank at coordinate i runs d =
-// i Requires: a nest (S011); a digit it may bind (S013, S022-S024), not of a seq axis (S201);
-// mesh
-//           axes (S014-S016), as many ranks as blocks (S202), none used by another par of N (S203);
-//           no move of N that is chunked by d (S204).
+// parallelize(N, d, a):  for d in n { s }  ->  par d on a { s }: rank coordinate i runs d = i
+// Requires: a nest (S011); a digit that it may bind (S013, S022-S024), not of a seq axis (S201);
+//           mesh axes (S014-S016) with as many ranks as blocks (S202), none used by another par of
+//           N (S203); no move of N that is chunked by d (S204).
 // Keeps:    the set of points (commir.md theorem 1).
 struct Parallelize {
   static constexpr std::string_view kName = "parallelize";
@@ -28,7 +27,7 @@ struct Parallelize {
 
 struct ParallelizeFacts {
   std::size_t nest = 0;
-  std::size_t position = 0;  // behind the pars that lead the nest
+  std::size_t position = 0;  // after the pars at the beginning of the nest
   Par par;
 };
 

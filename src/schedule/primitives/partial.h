@@ -9,9 +9,8 @@ namespace harpe {
 
 // partial(X, m, a):  place X[…]  ->  place X[…] partial m@a: the ranks along a hold partial states
 // Requires: a buffer (S012) that is an output or a temporary (S311) written under monoid m (S312);
-// mesh
-//           axes (S014-S016), none in X's home yet (S313).
-// Keeps:    the value X stands for: its partial states combined by m.
+//           mesh axes (S014-S016), none of which X's home uses (S313).
+// Keeps:    the value of X: its partial states combined by m.
 struct Partial {
   static constexpr std::string_view kName = "partial";
   std::string buffer;

@@ -8,7 +8,7 @@
 namespace harpe {
 namespace {
 
-// The kernel's name that leaves the choice to the executor.
+// The kernel name that leaves the choice to the executor.
 constexpr std::string_view kAny = "any";
 
 Checked<Ok> check_kernel(const ScheduleState& state, std::size_t nest, const std::string& name) {

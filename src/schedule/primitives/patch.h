@@ -11,9 +11,9 @@ namespace harpe {
 // patch(N, kernel="k", sm=n):  leaf  ->  leaf kernel "k" sm n
 // patch(N, kernel="any"):      leaf kernel "k"  ->  leaf
 // Requires: a nest (S011); a kernel or a budget (S501); a kernel that an executor offers (S502) for
-//           the nest's leaf (S503), which takes chunks if the leaf is chunked (S504) and remote
-//           operands if one is read inline (S505); 1 <= n <= kMaxSms (S511); another choice than
-//           the present one (S008).
+//           the nest's leaf (S503), which supports chunks if the leaf is chunked (S504) and remote
+//           operands if one is read inline (S505); 1 <= n <= kMaxSms (S511); a choice that differs
+//           from the present one (S008).
 // Keeps:    what is computed: every kernel of a leaf meets its contract.
 struct Patch {
   static constexpr std::string_view kName = "patch";
@@ -29,7 +29,7 @@ struct Patch {
 
 struct PatchFacts {
   std::size_t nest = 0;
-  LeafChoice leaf;  // as it will be
+  LeafChoice leaf;  // the new choice
 };
 
 [[nodiscard]] Checked<PatchFacts> check(const ScheduleState& state, const Patch& step);

@@ -12,9 +12,8 @@ namespace harpe {
 // pipeline(N, X, over=A, depth=n):  stage X over A …  ->  stage X over A … depth n
 // n slots: iteration t uses slot t mod n, so transfers run n-1 iterations ahead.
 // Requires: moves (S011-S016, S020, S025); 1 <= n <= kMaxDepth (S421); at least 2 for a relay,
-// which
-//           reads a slot while the next one fills (S422); not inline, which has no slots (S423);
-//           another depth than the present one (S008).
+//           which reads one slot while the next one fills (S422); not inline, which has no slots
+//           (S423); a depth that differs from the present one (S008).
 // Keeps:    what is computed.
 struct Pipeline {
   static constexpr std::string_view kName = "pipeline";

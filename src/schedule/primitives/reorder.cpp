@@ -7,7 +7,8 @@
 namespace harpe {
 namespace {
 
-// Item indices of each loop with the moves directly inside it; group 0 is the nest's top.
+// For each loop, the item indices of it and of the moves directly inside it; group 0 is the nest's
+// top.
 std::vector<std::vector<std::size_t>> group_by_loop(const NestForm& nest) {
   std::vector<std::vector<std::size_t>> groups(1);
   for (std::size_t i = 0; i < nest.items.size(); ++i) {

@@ -10,8 +10,8 @@ namespace harpe {
 
 // reorder(N, [d2, d1]):  for d1 { m1; for d2 { m2; s } }  ->  for d2 { m2; for d1 { m1; s } }
 // Requires: a nest (S011); a permutation of its loops (S251), not the present one (S008); no loop
-//           skewed by one that would become inner (S252); digits of one seq axis in their order
-//           (S253).
+//           skewed by a loop that would become inner (S252); digits of one seq axis in their order
+//           (S253); no move chunked by a digit whose loop would be around it (S254).
 // Keeps:    the set of points. Moves stay directly inside their loop.
 struct Reorder {
   static constexpr std::string_view kName = "reorder";

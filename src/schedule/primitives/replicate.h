@@ -9,9 +9,8 @@ namespace harpe {
 
 // replicate(N, a):  N  ->  N: the ranks along a compute the same
 // Requires: a nest (S011); mesh axes (S014-S016) that no par of N uses (S221).
-// Keeps:    everything. Replication is what happens to an axis no par uses; the step says that it
-// is
-//           meant, and fails when a later edit parallelizes over the axis before it.
+// Keeps:    everything. An axis that no par uses is replicated anyway; the step states the
+//           intention, and fails if a later edit parallelizes over the axis before it.
 struct Replicate {
   static constexpr std::string_view kName = "replicate";
   std::string nest;
@@ -22,7 +21,7 @@ struct Replicate {
   friend bool operator==(const Replicate&, const Replicate&) = default;
 };
 
-// No change to the form: that is the fact.
+// The form does not change; these facts are all.
 struct ReplicateFacts {
   std::size_t nest = 0;
   std::int64_t copies = 1;  // ranks that compute the same

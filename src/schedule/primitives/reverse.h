@@ -6,9 +6,8 @@
 namespace harpe {
 
 // reverse(N.d):  for d = t  ->  for d = n-1-t, and back
-// Requires: a loop (S011, S019); not of a seq axis (S241); no relay inside, which only runs
-// forwards
-//           (S242).
+// Requires: a loop (S011, S019), not of a seq axis (S241); no relay inside, which only runs
+//           forwards (S242).
 // Keeps:    each rank's set of points.
 struct Reverse {
   static constexpr std::string_view kName = "reverse";

@@ -9,12 +9,13 @@
 namespace harpe {
 
 // route_layout(R, slab, [c, t]):  route R : (E, C) <- (T, Kc)  ->  layout C slab(c, t)
-// Slots of the ragged axis C are grouped by where their tokens come from: digit c of C is digit t
-// of T. Every pair of source block and expert block is then one message of static ends (commir.md
-// 8). Requires: a route of the program (S141); pairs of a slot digit and a source digit (S142),
-// explicit
-//           digits (S013, S018) of C and of T (S143) with equal extents (S144); not compact, which
-//           counts at run time (S145); another layout than the present one (S008).
+// Slots of the ragged axis C are grouped by the source of their tokens: digit c of C equals digit t
+// of T. Every pair of source block and expert block is then one message with static bounds
+// (commir.md 8).
+// Requires: a route of the program (S141); pairs of a slot digit and a source digit (S142),
+//           explicit digits (S013, S018) of C and of T (S143) with equal extents (S144); not
+//           compact, which counts at run time (S145); a layout that differs from the present one
+//           (S008).
 // Keeps:    which token goes to which expert.
 struct RouteLayout {
   static constexpr std::string_view kName = "route_layout";

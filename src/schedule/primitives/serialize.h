@@ -8,9 +8,8 @@
 namespace harpe {
 
 // serialize(N, d):  leaf { d in n }  ->  for d in n { leaf }, innermost
-// Requires: a nest (S011); a digit it may bind (S013, S022-S024); digits of one seq axis in
-// their
-//           order, most significant outermost (S211).
+// Requires: a nest (S011); a digit that it may bind (S013, S022-S024); digits of one seq axis in
+//           their order, most significant outermost (S211).
 // Keeps:    the set of points.
 struct Serialize {
   static constexpr std::string_view kName = "serialize";

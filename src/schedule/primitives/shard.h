@@ -8,10 +8,9 @@
 namespace harpe {
 
 // shard(X, d, a):  place X[…]  ->  place X[…, d@a]: the rank at coordinate i holds block i
-// Requires: a buffer (S012); a digit (S013) of X (S301); mesh axes (S014-S016), as
-//           many ranks as blocks (S302), none in X's home yet (S303); a digit not placed yet
-//           (S304).
-// Keeps:    what is computed; who holds X at entry and exit changes.
+// Requires: a buffer (S012); a digit (S013) of X (S301); mesh axes (S014-S016), with as many ranks
+//           as blocks (S302), none of which X's home uses (S303); a digit not placed yet (S304).
+// Keeps:    what is computed. Which rank holds which part of X at entry and exit changes.
 struct Shard {
   static constexpr std::string_view kName = "shard";
   std::string buffer;
@@ -32,10 +31,10 @@ struct ShardFacts {
 [[nodiscard]] Checked<ShardFacts> check(const ScheduleState& state, const Shard& step);
 [[nodiscard]] ScheduleState apply(ScheduleState state, const ShardFacts& facts);
 
-// The first of `axes` that the buffer's home uses already, or "".
+// The first of `axes` that the buffer's home already uses, or "".
 [[nodiscard]] std::string find_axis_in_home(const NormalForm& form, std::string_view buffer,
                                             const MeshRef& axes);
-// The buffer's `place` line, made if there is none yet (temporaries): lines are in the program's
+// The buffer's `place` line; creates it if there is none (temporaries). Lines are in the program's
 // order.
 [[nodiscard]] Place& place_of(ScheduleState& state, const std::string& buffer);
 

@@ -7,7 +7,7 @@
 namespace harpe {
 namespace {
 
-// Ranks along the mesh axes among the terms; digits of enclosing loops count 1.
+// The number of ranks along the mesh axes among the terms; digits of enclosing loops count 1.
 Checked<std::int64_t> count_ranks(const ScheduleState& state, const Shift& step, std::size_t nest,
                                   std::size_t item) {
   const NestForm& form = state.form.nests[nest];

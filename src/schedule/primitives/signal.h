@@ -10,10 +10,9 @@
 namespace harpe {
 
 // signal(N, X, over=A, kind=k, fence=f):  stage X over A …  ->  stage X over A … signal k fence f
-// Requires: moves (S011-S016, S020, S025); a kind or a fence (S461); a kind the move's transport
-// can give
-//           (S462); a fence only where a signal can overtake its put, proxy and ibgda (S463);
-//           something that changes (S008).
+// Requires: moves (S011-S016, S020, S025); a kind or a fence (S461); a kind that the move's
+//           transport offers (S462); a fence only if a signal can overtake its put: proxy and ibgda
+//           (S463); a change (S008).
 // Keeps:    what is computed.
 struct SignalBy {
   static constexpr std::string_view kName = "signal";

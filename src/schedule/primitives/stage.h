@@ -11,9 +11,9 @@ namespace harpe {
 
 // stage(N, X, over=A, at=d, how=h):  for d { s }  ->  for d { stage X over A h; s }
 // Without `at` the stage is at the nest's top, outside all loops. Several buffers are staged in
-// order. Requires: a nest (S011), a loop of it (S019), buffers (S012, S025) it reads (S401), mesh
-// axes
-//           (S014-S016) over which they are not staged yet (S026);
+// order.
+// Requires: a nest (S011), a loop of it (S019), buffers (S012, S025) that it reads (S401), mesh
+//           axes (S014-S016) over which they are not staged yet (S026);
 //           relay: `for d skew A`, forwards, |d| = |A|, d a digit of X (S402);
 //           inline: a leaf, and the kernel if one is chosen, that reads operands in place (S403),
 //           by the reader (S404); no one_shot (S405).

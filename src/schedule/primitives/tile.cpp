@@ -11,7 +11,7 @@ std::vector<std::string> digit_names(const Split& split) {
   return names;
 }
 
-// Product of the factors times `others`, kept at or below the bound by refusing what exceeds it.
+// The product of the factors times `others`; refuses a product above the bound.
 Checked<std::int64_t> count_blocks(const Tile& step, std::string_view axis, std::int64_t others) {
   std::int64_t blocks = others;
   for (const std::int64_t factor : step.factors) {
@@ -24,7 +24,7 @@ Checked<std::int64_t> count_blocks(const Tile& step, std::string_view axis, std:
   return blocks;
 }
 
-// One digit per factor and, with one name more, a remainder of extent `rest` (none: the `_` digit).
+// One digit per factor and, if there is one more name, a remainder of extent `rest` (none: `_`).
 std::vector<Digit> make_digits(const Tile& step, std::optional<std::int64_t> rest) {
   std::vector<Digit> digits;
   for (std::size_t i = 0; i < step.digits.size(); ++i) {
