@@ -1,13 +1,13 @@
 """The code blocks of README.md run: blocks_test.py HARPE
 
-  ```sh          runs as it stands, all blocks of the page in one empty folder, `harpe` in the PATH
-  ```sh gpu      needs GPUs: here none is to be seen, so each command runs, or names what is missing
-                 of GPUs (G0xx), but never refuses what was asked for
-  ```sh install  commands of `x`, which `./x help` must know
-  ```sh pytorch  installs PyTorch; its example is run by tests/python/ops_modules_test.py
+  ```sh          runs unchanged; all blocks share one new folder and have `harpe` in the PATH
+  ```sh gpu      needs GPUs: here none is visible, so each command runs or reports what is
+                 missing (G0xx), but never refuses the request itself
+  ```sh install  commands of `x`, which `./x help` must list
+  ```sh pytorch  installs PyTorch; tests/python/ops_modules_test.py runs its example
 
-A block of another kind is a mistake of the page. A picture of the page that a block writes must be
-what the page shows.
+Any other kind of block is an error in the page. A picture that a block writes must equal the
+picture on the page.
 """
 import os
 import pathlib

@@ -1,4 +1,4 @@
-// libFuzzer: whatever comes from a ring or a network. The first byte says as what.
+// libFuzzer: arbitrary bytes from a ring or a network. The first byte selects how to read them.
 #include <cstring>
 
 #include "tests/support/wire_laws.h"

@@ -25,7 +25,7 @@ void write(const fs::path& path, const std::string& text) {
   std::ofstream(path, std::ios::binary) << text;
 }
 
-// `KEY=VALUE` words of a section line; a value in braces runs to the closing one.
+// The value of a `KEY=VALUE` word of a section line; a value in braces ends at the closing one.
 std::string option(const std::string& line, const std::string& key, const std::string& otherwise) {
   const std::string open = " " + key + "=";
   const std::size_t at = line.find(open);
@@ -58,7 +58,7 @@ void write_npy(const fs::path& folder, const std::string& section) {
 }
 
 Run run(const std::string& command, const fs::path& folder) {
-  // The captured streams lie beside the folder, so that a case can list what it left behind.
+  // Captured output is written beside the folder, so that a case can list the folder's contents.
   const std::string out = folder.string() + ".out";
   const std::string err = folder.string() + ".err";
   write(folder.string() + ".sh", command + "\n");

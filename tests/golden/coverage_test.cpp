@@ -13,8 +13,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Diagnostics no command line can provoke, each with the test that provokes it. Verifier findings
-// need a wrong plan, which the file's hash keeps out; the others are refusals of library calls.
+// Diagnostics that no command line can provoke, each with its test. Verifier findings need a wrong
+// plan, which the plan file's hash excludes; the others are refusals of library calls.
 const std::map<std::string, std::string> kCoveredElsewhere = {
     {"P011", "tests/unit/ir/program_test.cpp"},
     {"P201", "tests/unit/ir/interpret_test.cpp"},
@@ -167,7 +167,7 @@ std::string read(const fs::path& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// Codes shown by some `fail_*.comm`: "error[S102]".
+// The codes that some `fail_*.comm` shows: "error[S102]".
 std::set<std::string> codes_in_goldens() {
   constexpr std::string_view kMark = "error[";
   std::set<std::string> codes;

@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 const fs::path kCases = fs::path(HARPE_SOURCE_DIR) / "tests" / "golden";
 
-// Folders of what is told where the CUDA back end is in the binary, and where it is not.
+// The folder of cases for the other kind of build: with or without the CUDA back end.
 #ifdef HARPE_WITH_CUDA
 constexpr std::string_view kOfOtherBuilds = "without_cuda/";
 #else
@@ -45,7 +45,7 @@ bool is_refused(const Case& value) {
   return std::ranges::any_of(value.steps, [](const Step& step) { return step.run.exit != 0; });
 }
 
-// A folder of its own for one case, gone afterwards.
+// A temporary folder for one case.
 class Scratch {
  public:
   Scratch() {
@@ -64,8 +64,8 @@ class Scratch {
 
 class Golden : public testing::TestWithParam<std::string> {};
 
-// HARPE_UPDATE=1 in the environment rewrites the files instead; the difference is then for git to
-// show.
+// HARPE_UPDATE=1 in the environment rewrites the files instead, so that `git diff` shows the
+// changes.
 TEST_P(Golden, says_exactly_what_is_written) {
   const fs::path path = kCases / (GetParam() + ".comm");
   const std::string written = read(path);

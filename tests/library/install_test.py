@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What `cmake --install` gives to programs: installs the library into an empty folder, looks at
-what it exports and holds, and builds and runs the examples there.
+"""Checks what `cmake --install` provides: installs the library into an empty folder, examines its
+exports and files, and builds and runs the examples there.
 
 usage: install_test.py SOURCE BUILD WORK FLAGS, the build's own for the compiler
 """

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""What the model makes of many forms, one JSON object a line, for comparison with the compiler.
+"""The model's results for many forms, one JSON object per line, for comparison with the compiler.
 
     dump.py [--examples] [--fuzz N] [--tied N] [--seed S] [--texts]
 
 A record: name, program, mesh, form (texts); without --texts also accepted, and then
-  reason      if refused: the model's words
-  transfers   if accepted: [source rank, destination rank, buffer, [block, ...]] of every copy, a
-              block being the mixed-radix number of its digits, first most significant
+  reason      if refused: the model's reason
+  transfers   if accepted: [source rank, destination rank, buffer, [block, ...]] of every copy; a
+              block is the mixed-radix number of its digits, first most significant
   syncs       if accepted: synchronization edges left after reduction, without those from an
               entry and to an exit
   boundary    if accepted: the others

@@ -1,8 +1,8 @@
 """Random normal forms that mostly make sense.
 
-Buffers that move together are tied, a stage or drain stands where one is needed, and how it moves
-suits the loop above it. One form in five is then damaged in one place, so that near misses are
-refused by the rule they break and no other.
+Buffers that move together have matching digits, stages and drains stand where they are needed, and
+each kind of move suits the loop around it. One form in five is then damaged in one place, so that
+near misses are refused by exactly the rule that they break.
 
 fuzz.gen draws everything independently instead; together they cover both sides of every rule.
 """
@@ -10,7 +10,7 @@ import copy
 
 from cir import Axis, Buffer, CNest, CommIR, For, Layout, Leaf, Mesh, Move, Par, Place, Split
 
-# program -> axes that may be split; per nest, groups of operands and of targets that move together.
+# program -> divisible axes; per nest, groups of operands and of targets that move together.
 PROGRAMS = {
     "gemm": (["M", "N", "K"], {"mm": ([["A"], ["B"]], [["C"]])}),
     "attn": (["Sq", "Skv", "Hkv"], {"fwd": ([["Q"], ["K", "V"]], [["O", "L"]])}),
@@ -23,12 +23,12 @@ PROGRAMS = {
 MESHES = [Mesh("m2", [("x", 2)]), Mesh("m3", [("x", 3)]), Mesh("m4", [("x", 4)]),
           Mesh("m5", [("x", 5)]), Mesh("m22", [("x", 2), ("y", 2)]),
           Mesh("m23", [("x", 2), ("y", 3)]), Mesh("m42", [("x", 4), ("y", 2)])]
-# Every block of every axis holds something at these sizes: the model knows no empty blocks.
+# At these sizes every block of every axis has elements: the model has no empty blocks.
 ROOMY = 65536
 
 
 def roomy(program, axes):
-    """The program with the axes that may be split made long enough for any split."""
+    """The program with divisible axes that are long enough for any split."""
     program = copy.deepcopy(program)
     for decl in program.decls:
         if isinstance(decl, Axis) and decl.name in axes:
@@ -44,7 +44,7 @@ def buffer_axes(program, name):
 
 
 class Draft:
-    """One form in the making: which digit of which axis goes with which mesh unit."""
+    """A form under construction: which digit of which axis belongs to which mesh unit."""
 
     def __init__(self, rng, program, axes, mesh):
         self.rng, self.program, self.mesh = rng, program, mesh
@@ -83,7 +83,7 @@ class Draft:
                     picked = aligned[0] if aligned and rng.random() < 0.6 else rng.choice(own)
                     for buffer in group:
                         homes = self.homes.setdefault(buffer, [])
-                        if all(u != unit for _, u in homes):  # not one of an earlier nest's
+                        if all(u != unit for _, u in homes):  # not one from an earlier nest
                             homes.append((picked, unit))
         for axis in axes:
             if rng.random() < 0.2 and len(self.splits[axis]) < 2:
@@ -121,7 +121,7 @@ class Draft:
         return loops
 
     def move(self, kind, group, unit, loops):
-        """Where the group's move over `unit` stands, and the moves themselves."""
+        """The place of the group's move over `unit`, and the moves themselves."""
         rng, buffer = self.rng, group[0]
         home = [d for d, u in self.homes.get(buffer, []) if u == unit]
         depth = next((i + 1 for i, loop in enumerate(loops) if loop.digit in home), None)
@@ -186,7 +186,7 @@ def damage(rng, form):
 
 
 def repeat(rng, form, mesh):
-    """Writes a move of the first nest once more: elsewhere, or over more mesh axes."""
+    """Repeats a move of the first nest at another place or over more mesh axes."""
     items = form.nests[0].items
     moves = [item for item in items if isinstance(item, Move)]
     if not moves:

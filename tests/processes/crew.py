@@ -1,7 +1,7 @@
-"""Runs of harpe in several processes, to be disturbed: for the scripts beside this one.
+"""Starts and disturbs runs of harpe in several processes, for the scripts in this folder.
 
-Each takes HARPE, and may be called by hand: SCRIPT HARPE [--ranks N] [--seed N] [--cache FOLDER].
-What it cannot do here it says, and leaves with 77.
+Every script takes HARPE and can be called by hand: SCRIPT HARPE [--ranks N] [--seed N] [--cache
+FOLDER]. A script that cannot run on this machine prints the reason and exits with 77.
 """
 import argparse
 import dataclasses
@@ -17,12 +17,12 @@ import sys
 import time
 
 SKIPPED = 77
-TO_REPORT = 2.0  # seconds, beyond the deadline of waits
-# Of a process that is to end by itself: far more than any run here takes.
+TO_REPORT = 2.0  # seconds, beyond the limit of waits
+# The limit of a process that should end by itself, far longer than any run here takes.
 FOREVER = 300
 LAUNCHERS = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "HARPE_ADDRESS",
              "TORCHELASTIC_USE_AGENT_STORE")
-# A line of a report that says who waited on what.
+# A line of a report that names a waiting rank and its signal.
 WAITED = re.compile(r"^rank \d+ (waited|gave up after) .* on .* for \d+, saw \d+: task \d+ \(.*\); "
                     r"its producer is task \d+ of rank \d+ ", re.M)
 
@@ -60,7 +60,7 @@ def has_nccl(harpe):
 
 
 def ranks_on_gpus(options):
-    """How many ranks, each on a GPU; leaves where there are too few."""
+    """The number of ranks, each on its own GPU; exits if there are too few GPUs."""
     there = count_gpus(options.harpe)
     if there < 2 or (options.ranks or 0) > there:
         skip(f"this needs {options.ranks or 2} GPUs, and {there} are there")
@@ -68,7 +68,7 @@ def ranks_on_gpus(options):
 
 
 def check(condition, *said):
-    """Like an assertion, but shows what was said."""
+    """Like an assertion, but prints `said`."""
     if condition:
         return
     raise AssertionError("\n".join(str(each) for each in said))
@@ -88,7 +88,7 @@ class End:
 
 
 def state_of(process):
-    """(state, parent) as the system tells them; none where it is no more."""
+    """(state, parent) from the system; None if the process no longer exists."""
     try:
         text = pathlib.Path(f"/proc/{process}/stat").read_text(encoding="utf-8")
     except OSError:
@@ -98,7 +98,7 @@ def state_of(process):
 
 
 def children_of(process):
-    """Processes that it started, by their ranks."""
+    """The child processes of a launch, by rank."""
     found = {}
     for entry in os.listdir("/proc"):
         if not entry.isdigit() or (state_of(entry) or ("", 0))[1] != process:
@@ -106,20 +106,20 @@ def children_of(process):
         try:
             environment = pathlib.Path(f"/proc/{entry}/environ").read_bytes().split(b"\0")
         except OSError:
-            continue  # it has ended meanwhile
+            continue  # it has exited meanwhile
         ranks = [variable[5:] for variable in environment if variable.startswith(b"RANK=")]
         found.update({int(rank): int(entry) for rank in ranks})
     return found
 
 
 def is_alive(process):
-    """Whether it runs; what only waits to be asked for its status does not."""
+    """True while the process runs; false for a zombie."""
     state = state_of(process)
     return state is not None and state[0] != "Z"
 
 
 class Run:
-    """harpe under way, as a leader of its own session: nothing of it is left behind."""
+    """A running harpe that leads its own session, so that `end` can kill all of it."""
 
     def __init__(self, *words, environment=None):
         self.words = [str(word) for word in words]
@@ -149,7 +149,7 @@ class Run:
 
 
 def expect_all_gone(processes):
-    """What a launch started ends with it."""
+    """Expects that the processes of a launch end with it."""
     end = time.monotonic() + 1
     while any(map(is_alive, processes)):
         check(time.monotonic() < end, "processes are left:", *filter(is_alive, processes))
@@ -161,7 +161,7 @@ def run(*words, environment=None):
 
 
 def free_port():
-    """One below those that the system gives to sockets which name none, as other tests have."""
+    """A free port below the range from which the system assigns unnamed ports to other tests."""
     for port in random.sample(range(15_000, 32_000), 100):
         with socket.socket() as one:
             try:
@@ -173,13 +173,13 @@ def free_port():
 
 
 def torchrun_environment(rank, ranks, port):
-    """What torchrun sets."""
+    """The variables that torchrun sets."""
     return {"RANK": str(rank), "WORLD_SIZE": str(ranks), "LOCAL_RANK": str(rank),
             "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
 
 
 def main(*tests):
-    """Runs them in order, each with its name and time."""
+    """Runs the tests in order and prints the name and time of each."""
     for test in tests:
         start = time.monotonic()
         print(test.__name__.replace("_", " "), flush=True)

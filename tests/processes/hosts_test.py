@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
-"""CPU ranks in processes of one and of several hosts: right, told apart from others, and named when
-one is lost. Needs no GPU.
+"""CPU ranks in processes of one and of several hosts: right results, and lost ranks are named.
 
-hosts_test.py HARPE [--trials N] [--seed N]. Hosts are what processes of this machine take
-themselves to be on (`--hosts`): they share no memory and send by libfabric over TCP.
+hosts_test.py HARPE [--trials N] [--seed N]. Needs no GPU. With `--hosts`, processes of this machine
+act as several hosts: they share no memory and send by libfabric over TCP.
 """
 import json
 import os
@@ -47,14 +46,14 @@ def schedules_are_right_and_send_what_was_planned():
                          "--hosts", hosts, "--iters", 3)
         network = found["network"]
         crew.check(found["check"]["passed"] and network["hosts"] == hosts, found)
-        if subject is not EXPERTS:  # whose routing decides
+        if subject is not EXPERTS:  # the routing decides how much
             crew.check(network["bytes"] == network["planned_bytes"] > 0, network)
         crew.check(0 < network["bytes"] <= network["planned_bytes"] + 4096, network)
         print(f"  {subject[0]} {schedule} on {mesh}: {network['bytes']} bytes", flush=True)
 
 
 def a_batch_ends_where_its_lane_waits():
-    """Rows go out, then results: the second words must not hold the first back."""
+    """Rows are sent, then results: signals of the results must not delay those of the rows."""
     subject = [*EXPERTS, "--mesh", "node=2"]
     shown = crew.run(OPTIONS.harpe, "show", *subject, "--schedule", "push").expect(0).text
     script = shown[:shown.index("commir ")]
@@ -69,7 +68,7 @@ def a_batch_ends_where_its_lane_waits():
 
 
 def a_double_ring_sends_less_between_hosts():
-    """At 2 hosts of 8: of the flat ring's 1/15 at the busiest rank and 16/30 in all."""
+    """On 2 hosts of 8 ranks: 1/15 of the flat ring's bytes at the busiest rank and 16/30 in all."""
     subject = [*ATTENTION[:5], "head_dim=8", "dtype=f32", "--launch", 2, "--hosts", 2]
     flat = run_json(*subject, "--mesh", "cp=16", "--schedule", "ring")["network"]
     double = run_json(*subject, "--mesh", "node=2,gpu=8", "--schedule", "double_ring")["network"]
@@ -114,7 +113,7 @@ def who_is_killed_at_any_time_is_named():
 
 
 def until_it_runs():
-    """Seconds that starting takes, and some."""
+    """Twice the seconds of a run that ends at once, so that the long run has started."""
     return 2 * crew.run(OPTIONS.harpe, "run", *LONG, "--iters", 1).expect(0).seconds
 
 
@@ -152,7 +151,7 @@ def another_plan_is_refused():
 
 
 def listening_ports(processes):
-    """TCP ports on which they listen."""
+    """The TCP ports on which the processes listen."""
     inodes = set()
     for process in processes:
         for entry in pathlib.Path(f"/proc/{process}/fd").iterdir():

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Limits of the system, on threads, processes, open files and the size of files: the run ends at
-once, names the limit, and leaves nothing behind. Needs no GPU.
+"""System limits on threads, processes, open files and file sizes: the run ends at once, names the
+limit, and leaves nothing behind. Needs no GPU.
 
 limits_test.py HARPE
 """
@@ -14,13 +14,13 @@ import time
 import crew
 
 OPTIONS = crew.parse(__doc__)
-SOON = 30  # seconds; what waits for a limit of time takes a minute
-NOBODY = 54321  # a user of whom nothing runs
+SOON = 30  # seconds; a run that waits for a time limit takes a minute
+NOBODY = 54321  # a user without processes
 SUBJECT = ["gemm_rs", "m=96", "n=96", "k=96", "--mesh", "tp=16", "--schedule", "bulk"]
 
 
 def run_limited(words, prepare, environment=None):
-    """(exit status, text, seconds, what it left), in a folder of its own."""
+    """(exit status, text, seconds; files left behind), run in a new folder."""
     start = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o777)
@@ -62,7 +62,8 @@ def threads_without_memory_are_refused_by_every_command():
 
 
 def threads_and_processes_above_a_limit_are_refused():
-    """As `ulimit -u` does, which does not bind root: as a user of whom nothing else runs."""
+    """Like `ulimit -u`, which does not limit root; so the run has a user without other
+    processes."""
     binary = pathlib.Path(OPTIONS.harpe).resolve()
     is_reachable = all(os.stat(each).st_mode & 0o001 for each in [binary, *binary.parents])
     if os.geteuid() != 0 or not is_reachable:
@@ -84,7 +85,7 @@ def threads_and_processes_above_a_limit_are_refused():
 
 
 def help_needs_one_thread():
-    """Also as long as it takes to load: a library that starts threads would end here."""
+    """This includes loading: a library that starts threads would fail here."""
     for words in (["--help"], ["ops"], ["show", "gemm"]):
         end, _ = run_limited(words, without_memory_for_stacks)
         end.expect(0)

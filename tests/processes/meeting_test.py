@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Processes that do not come together: all of them end, and say why. Needs no GPU.
+"""Processes that fail to meet: all of them end and report why. Needs no GPU.
 
-meeting_test.py HARPE. Where there are GPUs they are not reached: plans are compared before.
+meeting_test.py HARPE. Even with GPUs no run uses one, because ranks compare plans first.
 """
 import signal
 import time
@@ -11,14 +11,14 @@ import crew
 OPTIONS = crew.parse(__doc__)
 RANKS = 3
 SUBJECT = ["gemm_rs", "m=96", "n=96", "k=96", "--mesh", f"tp={RANKS}", "--backend", "cuda"]
-# CPU ranks: is under way for as long as it takes to find its processes.
+# CPU ranks that run long enough for the test to find their processes.
 LONG = [*SUBJECT[:-2], "--schedule", "bulk", "--launch", RANKS, "--iters", 1_000_000]
 WAIT = 1.0  # seconds
 SIGNALS = {"SIGKILL": signal.SIGKILL, "SIGSEGV": signal.SIGSEGV}
 
 
 def start_by_hand(schedules, ranks=RANKS):
-    """A process for each schedule, as a launcher would start them."""
+    """Starts one process per schedule, as a launcher would."""
     port = crew.free_port()
     return [crew.Run(OPTIONS.harpe, "run", *SUBJECT, "--schedule", schedule,
                      environment=crew.torchrun_environment(rank, ranks, port))
@@ -44,7 +44,7 @@ def other_numbers_of_ranks_are_refused_by_all():
 
 
 def start_one(rank, port, secret=None):
-    """A process of CPU ranks, as started by hand."""
+    """Starts one process of CPU ranks, as by hand."""
     environment = crew.torchrun_environment(rank, RANKS, port)
     if secret:
         environment["HARPE_SECRET"] = secret
@@ -53,7 +53,8 @@ def start_one(rank, port, secret=None):
 
 
 def a_rank_that_comes_twice_ends_all_at_once():
-    """Rank 2 was started as a second rank 1: nobody waits a minute for it."""
+    """Rank 2 was started as a second rank 1: the run ends at once, without a minute's wait for rank
+    2."""
     port = crew.free_port()
     runs = [start_one(rank, port) for rank in (0, 1, 1)]
     ends = [run.end() for run in runs]
@@ -64,7 +65,7 @@ def a_rank_that_comes_twice_ends_all_at_once():
 
 
 def another_secret_is_told_of_at_once_and_ends_nothing():
-    """Who does not know the secret may be anybody: the others still meet."""
+    """A process without the secret may be a stranger: it is refused, and the others still meet."""
     port = crew.free_port()
     first = start_one(0, port, "ours")
     stranger = start_one(1, port, "theirs").end()
@@ -80,7 +81,7 @@ def another_secret_is_told_of_at_once_and_ends_nothing():
 
 
 def who_is_killed_before_all_have_come_ends_the_others():
-    """Rank 1 comes, waits for rank 2 and is killed: rank 0 does not wait for rank 2 any more."""
+    """Rank 1 joins, waits for rank 2 and is killed: rank 0 then stops waiting for rank 2."""
     first, second = start_by_hand(["bulk", "bulk"])
     time.sleep(1.0)
     crew.check(first.process.poll() is None and second.process.poll() is None, "nobody waits")
@@ -93,7 +94,7 @@ def who_is_killed_before_all_have_come_ends_the_others():
 
 
 def a_launch_ends_with_who_never_came():
-    """A process that is stopped as soon as it is there, and then killed."""
+    """One process is stopped as soon as it exists, and then killed."""
     for victim in range(RANKS):
         for name, number in SIGNALS.items():
             launch = crew.Run(OPTIONS.harpe, "run", *LONG, "--wait", int(1000 * WAIT))
@@ -105,7 +106,7 @@ def a_launch_ends_with_who_never_came():
                 if rank != victim:
                     crew.os.kill(process, signal.SIGCONT)
             crew.os.kill(children[victim], number)
-            if number != signal.SIGKILL:  # which needs no process that runs, and leaves none
+            if number != signal.SIGKILL:  # SIGKILL also ends stopped processes
                 crew.os.kill(children[victim], signal.SIGCONT)
             killed = time.monotonic()
             end = launch.end()
@@ -119,7 +120,7 @@ def a_launch_ends_with_who_never_came():
 def processes_end_with_who_launched_them():
     launch = crew.Run(OPTIONS.harpe, "run", *LONG)
     children = launch.wait_for_children(RANKS)
-    crew.os.kill(children[0], signal.SIGSTOP)  # the others wait for it
+    crew.os.kill(children[0], signal.SIGSTOP)  # so the others wait for it
     launch.process.kill()
     launch.end()
     crew.expect_all_gone(children.values())

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """`harpe profile --transport` between processes of this machine. Needs no GPU.
 
-profile_transport_test.py HARPE. What it writes is a machine that other verbs take.
+profile_transport_test.py HARPE. Other commands accept the machine file that it writes.
 """
 import json
 import os
@@ -55,7 +55,7 @@ def who_does_not_know_the_secret_is_refused():
                               environment={"HARPE_SECRET": secret})
                      for rank, secret in enumerate(("sesame", "other"))]
     second.end().expect(1, r"error\[N011\]: rank 1 at .* refuses rank 0: it does not know")
-    first.process.send_signal(signal.SIGKILL)  # it goes on waiting for who knows it
+    first.process.send_signal(signal.SIGKILL)  # rank 0 still waits for a valid peer
     first.end()
 
 

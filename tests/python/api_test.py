@@ -1,4 +1,4 @@
-"""What the package promises of plans, searches and the values that come with them."""
+"""The package's API for plans, searches and the values that they return."""
 import os
 import pathlib
 import pickle
@@ -52,7 +52,7 @@ class Plans(unittest.TestCase):
 
     def test_homes_are_indices_of_arrays(self):
         plan = make_plan(m=32, n=16, k=8)
-        # Each rank has its rows of A.
+        # Every rank owns a block of A's rows.
         self.assertEqual(plan.buffers["a"].homes,
                          [[(slice(8 * rank, 8 * rank + 8), slice(0, 8))] for rank in range(4)])
         self.assertEqual(list(plan.buffers), ["a", "b", "c"])
@@ -111,7 +111,7 @@ class Plans(unittest.TestCase):
         self.assertEqual(simulation.time_us, plan.predicted_us)
         self.assertAlmostEqual(sum(share.us for share in simulation.critical_path),
                                simulation.time_us, delta=1e-3 * simulation.time_us)
-        # Of measured plans of the operator, on the machine that is shipped.
+        # The errors of measured plans of this operator on the shipped machine.
         self.assertLess(simulation.prediction.median_error, simulation.prediction.error_90)
         self.assertIn("±", repr(simulation))
         late = plan.simulate(delay=(1, 500.0))

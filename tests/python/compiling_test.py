@@ -1,4 +1,4 @@
-"""Ranks on a GPU whose driver does nothing: which compiler they find, what it compiles."""
+"""Ranks on a GPU whose driver does nothing: which compiler they use, and what it compiles."""
 import json
 import os
 import pathlib
@@ -8,7 +8,7 @@ import sys
 import tempfile
 import unittest
 
-# What each rank reports, and then its executable.
+# Prints, per rank, its progress reports and then its executable.
 COMPILING = """
 import json, sys, threading
 import harpe
@@ -50,7 +50,7 @@ class Compiling(unittest.TestCase):
                                       check=True, stdout=subprocess.PIPE)
                 return json.loads(done.stdout)
 
-            compiled = set()  # each by the rank that comes first to it, or by both
+            compiled = set()  # by the first rank to need it, or by both
             for rank, (*reports, executable) in enumerate(compile_all()):
                 self.assertIn(f"rank {rank} of 2", executable)
                 compiled.update(stage for stage, before, of in reports)

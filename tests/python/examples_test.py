@@ -1,4 +1,4 @@
-"""The examples of the package, the notebooks, and the code blocks of docs/python.md, run."""
+"""The package's examples, the notebooks, and the code blocks of docs/python.md all run."""
 import ast
 import json
 import os
@@ -42,7 +42,7 @@ class Examples(unittest.TestCase):
 
 
 def show_last(cell):
-    """The cell, with its last expression shown as a notebook shows it."""
+    """The cell, changed to print its last expression as a notebook shows it."""
     *_, last = tree = ast.parse(cell).body
     if not isinstance(last, ast.Expr):
         return cell
@@ -60,7 +60,7 @@ class Notebooks(unittest.TestCase):
                 notebook = json.loads(path.read_text(encoding="utf-8"))
                 self.assertEqual(notebook["nbformat"], 4)
                 cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
-                # Kept without what one machine printed.
+                # Notebooks are stored without outputs.
                 for cell in cells:
                     self.assertEqual((cell["outputs"], cell["execution_count"]), ([], None))
                 sources = ["".join(cell["source"]) for cell in cells]

@@ -26,12 +26,12 @@ def make_plan(op="gemm_ar", **more):
 
 
 def cut(plan, inputs, rank):
-    """What one rank has of the inputs."""
+    """The rank's part of every input."""
     return {name: plan.shard(name, whole, rank) for name, whole in inputs.items()}
 
 
 def run_ranks(ranks, body, exchanges=None, **options):
-    """body(group), or what it raised, by rank; each rank in a thread of its own."""
+    """Runs body(group) per rank, each in a thread; returns results or exceptions by rank."""
     results = [None] * ranks
 
     def run(rank, exchange):
@@ -53,7 +53,7 @@ def run_ranks(ranks, body, exchanges=None, **options):
 
 
 class Store:
-    """An exchange as a program has it: what ranks gave, in memory that all of them see."""
+    """An exchange written in Python: contributions lie in memory that all ranks share."""
 
     def __init__(self, rank, given, barrier):
         self.rank, self.ranks = rank, len(given)
@@ -73,7 +73,7 @@ def make_stores(ranks):
 
 
 class Tensor:
-    """An array that has DLPack alone."""
+    """An array that supports only DLPack."""
 
     def __init__(self, array):
         self._array = array
@@ -86,7 +86,7 @@ class Tensor:
 
 
 class OnDevice:
-    """What says that it is in the memory of a GPU."""
+    """An object that claims to be in GPU memory."""
     __cuda_array_interface__ = {"shape": (8, 8), "typestr": "<f4", "data": (4096, False),
                                 "version": 3}
 
@@ -281,7 +281,7 @@ class Refusals(unittest.TestCase):
 
 class Exchanges(unittest.TestCase):
     def fail(self, answer):
-        """What joining raises where the exchange of rank 0 does as `answer`."""
+        """The exception of joining if rank 0's exchange behaves like `answer`."""
         store = make_stores(1)[0]
         store.all_gather = answer
         with self.assertRaises(BaseException) as caught:
@@ -362,7 +362,7 @@ class Faults(unittest.TestCase):
 
     def test_say_who_was_waited_for(self):
         ring = harpe.plan("ag_gemm", mesh="tp=2", schedule="ring", m=8, n=8, k=8)
-        for plan in make_plan(), ring:  # ranks of a ring also wait for work of their own behind it
+        for plan in make_plan(), ring:  # in a ring, ranks also wait for later tasks of their own
             inputs = harpe.draw_inputs(plan)
 
             def body(group, plan=plan, inputs=inputs):
@@ -383,7 +383,7 @@ class Threads(unittest.TestCase):
         def body(group):
             exe = harpe.compile(plan, group=group)
             if group.rank == 1:
-                for _ in range(20):  # else rank 0 waits to its limit, for the one that it holds up
+                for _ in range(20):  # rank 0's launch must let this thread run
                     time.sleep(0.005)
             exe(cut(plan, inputs, group.rank))
 
@@ -415,7 +415,7 @@ class Threads(unittest.TestCase):
 
 
 def measure():
-    """Resident KiB, threads, descriptors of this process."""
+    """Resident KiB, threads and descriptors of this process."""
     gc.collect()
     with open("/proc/self/status", encoding="ascii") as status:
         resident = int(re.search(r"VmRSS:\s+(\d+)", status.read()).group(1))
@@ -423,7 +423,7 @@ def measure():
 
 
 def measure_settled():
-    """Once threads that have been joined are gone: the system lists them a little longer."""
+    """Waits first, because the system lists joined threads a little longer."""
     counts = []
     while len(counts) < 20 or len(set(counts[-20:])) > 1:
         counts.append(len(os.listdir("/proc/self/task")))
@@ -437,7 +437,7 @@ class Memory(unittest.TestCase):
         self.assertEqual(after[1:], before[1:])
 
     def measure_alone(self, group, gate):
-        """While the other ranks do nothing."""
+        """Measures while the other ranks are idle."""
         gate.wait()
         found = measure() if group.rank == 0 else (0, 0, 0)
         gate.wait()
@@ -452,7 +452,7 @@ class Memory(unittest.TestCase):
             exe = harpe.compile(plan, group=group)
             own = cut(plan, inputs, group.rank)
             for count in range(10_500):
-                if count == 500:  # allocators have what they keep
+                if count == 500:  # allocators are warm by now
                     before = self.measure_alone(group, gate)
                 exe({name: array.copy() for name, array in own.items()})  # 64 KiB and an output
                 if count % 10 == 0:

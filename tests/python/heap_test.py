@@ -1,4 +1,4 @@
-"""Arrays in memory that other ranks reach, which are threads."""
+"""Arrays in memory that other ranks can access; the ranks are threads."""
 import unittest
 
 import numpy as np
@@ -25,7 +25,7 @@ class Heap(unittest.TestCase):
                     heap["c"][...] = np.nan
                     exe(a=heap["a"], b=heap["b"], out={"c": heap["c"]})
                     self.assertEqual(heap["c"].tobytes(), expected)
-                # One rank in the heap, the other not; and elsewhere in the heap.
+                # Only one rank's array is in the heap, and at another place.
                 place = group.empty((8, 6), "f32") if group.rank == round % 2 else None
                 found = exe(cut(plan, inputs, group.rank),
                             out=None if place is None else {"c": place})["c"]

@@ -3,7 +3,7 @@ import itertools
 import logging
 import unittest
 
-from ops_ranks import Pool, find_status  # first: it ends the file where there is no torch
+from ops_ranks import Pool, find_status  # first: it ends the file if torch is missing
 
 import torch
 import torch.distributed as dist
@@ -17,20 +17,20 @@ TOLERANCE = {torch.float64: 1e-12, torch.float32: 1e-5, torch.bfloat16: 3e-2}
 
 
 def draw(positions, dtype, key_heads=2):
-    """q with four heads of 8, v with heads of 6; the same on all ranks."""
+    """q with four heads of 8, v with heads of 6; equal on all ranks."""
     generator = torch.Generator().manual_seed(1)
     return [torch.randn(2, positions, heads, size, generator=generator, dtype=torch.float64)
             .to(dtype) for heads, size in ((4, 8), (key_heads, 8), (key_heads, 6), (4, 6))]
 
 
 def draw_documents(positions):
-    """Two sequences of packed documents, some shorter than a rank's block, some longer."""
+    """Two sequences of packed documents, some shorter and some longer than a rank's block."""
     ends = torch.tensor([[2, 3, positions - 4], [1, positions // 2 + 1, positions]])
     return (torch.arange(positions)[None, :, None] >= ends[:, None]).sum(-1)
 
 
 def attend(q, k, v, causal=False, window=None, scale=None, documents=None):
-    """Without ranks, in f64."""
+    """Attention without ranks, in f64."""
     q, k, v = (x.double() for x in (q, k, v))
     shared = q.shape[2] // k.shape[2]
     scores = torch.einsum("bqhd,bkhd->bhqk", q, k.repeat_interleave(shared, 2))
@@ -48,7 +48,7 @@ def attend(q, k, v, causal=False, window=None, scale=None, documents=None):
 
 
 def check_attention(dtype, layout, mask, scale, key_heads=2, group=None):
-    """Against one rank's own computation: o, lse and gradients."""
+    """Compares o, lse and gradients with one rank's own computation."""
     group = group or dist.group.WORLD
     q, k, v, do = draw(6 * group.size(), dtype, key_heads)
 
@@ -82,8 +82,8 @@ def check_all():
 
 
 def fall_back():
-    """Several hosts have no plan, say; then PyTorch's own way has the same results."""
-    logging.getLogger("harpe").setLevel(logging.ERROR)  # what is logged is tested elsewhere
+    """Without a plan, for example on several hosts, PyTorch's own path gives the same results."""
+    logging.getLogger("harpe").setLevel(logging.ERROR)  # other tests check the log
     made, harpe.plan = harpe.plan, _refuse
     try:
         group = dist.new_group(list(range(dist.get_world_size())))

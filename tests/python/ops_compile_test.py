@@ -1,7 +1,7 @@
 """Operators under torch.compile, torch.library's own checks, checkpointing, policies."""
 import unittest
 
-from ops_ranks import Pool, find_status  # first: it ends the file where there is no torch
+from ops_ranks import Pool, find_status  # first: it ends the file if torch is missing
 
 import torch
 import torch.distributed as dist
@@ -26,14 +26,14 @@ def compute(x, w, v, bias, group):
 
 
 def draw(positions):
-    """The same on all ranks: x, w, v and bias, 12 features."""
+    """x, w, v and bias with 12 features; equal on all ranks."""
     generator = torch.Generator().manual_seed(positions)
     return [torch.randn(shape, generator=generator).requires_grad_() for shape in
             ((2, positions, 12), (12, 12), (12, 12), (12,))]
 
 
 def compile_all():
-    """In one piece, forward and backward, for groups of every kind and any number of positions."""
+    """One graph, forward and backward, serves groups of every kind and any number of positions."""
     mesh = init_device_mesh("cpu", (dist.get_world_size(),), mesh_dim_names=("tp",))
     for group in mesh["tp"], mesh.get_group(), mesh.get_group().group_name:
         torch._dynamo.reset()
@@ -53,7 +53,7 @@ def compile_all():
 
 
 def check_registration():
-    """torch.library.opcheck, with and without gradients, of every operator that there is."""
+    """torch.library.opcheck of every operator, with and without gradients."""
     ranks, group = dist.get_world_size(), dist.group.WORLD.group_name
     x, w, v, bias = draw(4 * ranks)
     q = torch.randn(1, 4, 4, 8, requires_grad=True)
@@ -85,7 +85,7 @@ def _detach(inputs):
 
 
 def recompute():
-    """Checkpointing has the same gradients, and a policy sees the operators by name."""
+    """Checkpointing gives the same gradients, and a policy sees the operators by name."""
     group = dist.group.WORLD
     seen = []
 
@@ -109,7 +109,7 @@ def recompute():
         launches.append(count_launches() - before)
     for other in results[1:]:
         assert all(map(torch.equal, results[0], other))
-    assert launches[1] == launches[0] + 6, launches  # each operator of the forward once more
+    assert launches[1] == launches[0] + 6, launches  # every operator of the forward pass again
     return sorted({*seen}), launches[2] - launches[0]
 
 
@@ -132,7 +132,7 @@ class Compile(unittest.TestCase):
             self.assertEqual(seen, ["harpe::_ag_linear", "harpe::_attention", "harpe::_linear_ar",
                                     "harpe::_linear_ar_norm", "harpe::_linear_rs",
                                     "harpe::ag_linears"])
-            self.assertEqual(more, 0)  # what is saved is not computed again
+            self.assertEqual(more, 0)  # saved results are not recomputed
 
 
 if __name__ == "__main__":

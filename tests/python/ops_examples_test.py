@@ -1,4 +1,4 @@
-"""Examples of PyTorch, as their texts say."""
+"""Examples of PyTorch do what their texts say."""
 import json
 import os
 import pathlib
@@ -8,7 +8,7 @@ import sys
 import tempfile
 import unittest
 
-import ops_ranks  # noqa: F401, first: it ends the file where there is no torch
+import ops_ranks  # noqa: F401, first: it ends the file if torch is missing
 
 
 BENCH = pathlib.Path(__file__).resolve().parents[2] / "bench"

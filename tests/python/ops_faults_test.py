@@ -1,9 +1,9 @@
-"""What ranks are told when others are lost, late, or call something else; and what goes on."""
+"""Errors when a rank is lost, late, or calls something else; and whether the group continues."""
 import os
 import time
 import unittest
 
-from ops_ranks import Pool  # first: it ends the file where there is no torch
+from ops_ranks import Pool  # first: it ends the file if torch is missing
 
 import torch
 import torch.distributed as dist
@@ -27,7 +27,7 @@ def call(name, group):
 
 
 def call_unlike():
-    """Rank 0 one operator, others another, both for the first time; then all the same."""
+    """Rank 0 calls one new operator, the others a different one; then all call the same one."""
     group = make_group(20)
     try:
         call("linear_rs" if dist.get_rank() else "ag_linear", group)
@@ -38,7 +38,7 @@ def call_unlike():
 
 
 def call_known_unlike():
-    """The same with plans that all have; a reset lets the group go on."""
+    """The same with operators that already have plans; a reset makes the group usable again."""
     group = make_group(20)
     before = call("ag_linear", group), call("linear_rs", group)
     try:
@@ -60,7 +60,7 @@ def call_known_unlike():
 
 
 def wait_for_nobody():
-    """Rank 0 alone calls: it waits as long as it was told to."""
+    """Only rank 0 calls: it waits until its limit."""
     group = make_group(1)
     call("ag_linear", group)
     dist.barrier()
@@ -74,7 +74,7 @@ def wait_for_nobody():
 
 
 def call_until_lost():
-    """Rank 1 ends; the others are told who is gone, long before the time limit."""
+    """Rank 1 exits; the others get a fault that names it, long before the time limit."""
     group = make_group(200)
     call("ag_linear", group)
     if dist.get_rank() == 1:
@@ -122,7 +122,7 @@ class Faults(unittest.TestCase):
 
 class FaultsOfFour(Faults):
     RANKS = 4
-    test_a_late_rank = test_different_operators_that_have_plans = None  # as of two
+    test_a_late_rank = test_different_operators_that_have_plans = None  # two ranks suffice
 
 
 if __name__ == "__main__":

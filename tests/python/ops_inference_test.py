@@ -1,8 +1,8 @@
-"""Decoding and experts on 2 and 4 ranks: values, data, fallback, refusals."""
+"""Decoding and experts on 2 and 4 ranks: values, data-dependent inputs, fallback, refusals."""
 import logging
 import unittest
 
-from ops_ranks import Pool, cut, find_status  # first: it ends the file where there is no torch
+from ops_ranks import Pool, cut, find_status  # first: it ends the file if torch is missing
 
 import torch
 import torch.distributed as dist
@@ -14,7 +14,7 @@ TOLERANCE = {torch.float64: 1e-12, torch.float32: 1e-5, torch.bfloat16: 3e-2}
 
 
 def check_decode(dtype, lengths, scale, key_heads, group=None):
-    """Against one rank's own computation, in f64."""
+    """Compares decode with one rank's own computation in f64."""
     group = group or dist.group.WORLD
     generator = torch.Generator().manual_seed(1)
     positions = 6 * group.size()
@@ -26,7 +26,7 @@ def check_decode(dtype, lengths, scale, key_heads, group=None):
 
 
 def compare_decode(o, lse, q, k, v, lengths, scale):
-    """With attention of q over k and v [batch, positions, heads, size], in f64."""
+    """Compares with attention of q over k and v [batch, positions, heads, size], in f64."""
     shared = q.shape[1] // k.shape[2]
     scores = torch.einsum("bhd,bkhd->bhk", q.double(), k.double().repeat_interleave(shared, 2))
     scores = scores * scale
@@ -41,8 +41,8 @@ def compare_decode(o, lse, q, k, v, lengths, scale):
 
 
 def draw_pool(dtype, page, blocks, shares_prefix):
-    """q, a pool of so many blocks, and a table for three sequences, whose blocks are in any order;
-    two of them may begin with the same block. Blocks that no sequence has hold NaN."""
+    """q, a pool of `blocks` blocks, and a table of random blocks for three sequences; two of them
+    may share their first block. Unused blocks hold NaN."""
     generator = torch.Generator().manual_seed(page)
     q = torch.randn(3, 4, 8, generator=generator, dtype=torch.float64)
     k, v = (torch.randn(blocks, page, 2, size, generator=generator, dtype=torch.float64)
@@ -63,7 +63,7 @@ def check_pool(dtype, page, blocks, lengths, shares_prefix, group=None):
     if lengths is not None:
         lengths = torch.tensor(lengths(page * table.shape[1]))
         beyond = torch.arange(table.shape[1]) * page >= lengths[:, None]
-        table = table.masked_fill(beyond, 0)  # as others pad tables: with a block that there is
+        table = table.masked_fill(beyond, 0)  # a common padding: an existing block
         kept = (x.nan_to_num(0.0) for x in kept)
     o, lse = hp.decode(q, cut(k, 0, group), cut(v, 0, group), lengths=lengths, block_table=table,
                        group=group, return_lse=True)
@@ -71,7 +71,7 @@ def check_pool(dtype, page, blocks, lengths, shares_prefix, group=None):
 
 
 def pool_all(group=None):
-    """Lengths of none, one, a part of a page, whole pages; a table of other width than the pool."""
+    """Lengths of 0, 1, part of a page and whole pages; tables narrower than the pool."""
     for page, blocks in (16, 8), (1, 12), (64, 4), (256, 4), (5, 16):
         check_pool(torch.float64, page, blocks, None, False, group)
         check_pool(torch.float32, page, blocks, lambda most: [0, most, most - 1], True, group)
@@ -79,7 +79,7 @@ def pool_all(group=None):
 
 
 def refuse_tables():
-    """Blocks that there are not, or that a sequence has twice; caches with gaps; wrong shapes."""
+    """Blocks that do not exist or that a sequence uses twice; caches with gaps; wrong shapes."""
     group = dist.group.WORLD
     q, cache = torch.ones(2, 4, 8), torch.ones(3, 4, 2, 8)
     blocks, texts = 3 * group.size(), []
@@ -99,7 +99,7 @@ def refuse_tables():
         else:
             raise AssertionError(f"{change} is not refused")
         hp.check(group)
-    hp.decode(q, cache, cache, lengths=torch.tensor([4, 1]),  # what is beyond them nobody reads
+    hp.decode(q, cache, cache, lengths=torch.tensor([4, 1]),  # unread beyond the lengths
               block_table=torch.tensor([[1, 1], [2, blocks]]), group=group)
     return texts
 
@@ -149,7 +149,7 @@ def count_launches():
 
 
 def fall_back():
-    logging.getLogger("harpe").setLevel(logging.ERROR)  # what is logged is tested elsewhere
+    logging.getLogger("harpe").setLevel(logging.ERROR)  # other tests check the log
     made, harpe.plan = harpe.plan, _refuse
     try:
         group = dist.new_group(list(range(dist.get_world_size())))
@@ -165,7 +165,7 @@ def _refuse(*args, **kwargs):
 
 
 def refuse_arguments():
-    """Wrong shapes; experts that are not there; gradients."""
+    """Wrong shapes; experts that do not exist; gradients."""
     group = dist.group.WORLD
     x, ids, weights, w1, w3, w2 = (cut(each, 0) for each in draw_experts(torch.float32,
                                                                         group.size()))

@@ -1,8 +1,8 @@
-"""`linear_ar_norm` on 2 and 4 ranks: values, gradients, plans by numbers of rows, refusals."""
+"""`linear_ar_norm` on 2 and 4 ranks: values, gradients, one plan per row bucket, refusals."""
 import itertools
 import unittest
 
-from ops_ranks import Pool, cut, find_status  # first: it ends the file where there is no torch
+from ops_ranks import Pool, cut, find_status  # first: it ends the file if torch is missing
 
 import torch
 import torch.distributed as dist
@@ -16,7 +16,7 @@ EPS = 1e-5
 
 
 def draw(leading, n, k, dtype):
-    """x, w, a residual and the norm's weight, whole and the same on all ranks."""
+    """x, w, a residual and the norm's weight: whole, and equal on all ranks."""
     generator = torch.Generator().manual_seed(n + k)
     shapes = (*leading, k), (n, k), (*leading, n), (n,)
     x, w, residual, weight = (torch.randn(shape, generator=generator, dtype=torch.float64)
@@ -25,12 +25,12 @@ def draw(leading, n, k, dtype):
 
 
 def normalise(total, weight, eps=EPS):
-    """As vLLM's fused_add_rms_norm and `RMSNorm.forward_native` do, in the type of `total`."""
+    """Like vLLM's fused_add_rms_norm and `RMSNorm.forward_native`, in the type of `total`."""
     return total * torch.rsqrt(total.square().mean(-1, keepdim=True) + eps) * weight
 
 
 def check_values(leading, dtype, group=None):
-    """Against whole tensors in f64, and y against the very residual_out that comes with it."""
+    """Compares residual_out with whole tensors in f64, and y with the norm of that residual_out."""
     group = group or dist.group.WORLD
     n, k = 24, 8 * group.size()
     x, w, residual, weight = draw(leading, n, k, dtype)
@@ -43,7 +43,7 @@ def check_values(leading, dtype, group=None):
     scale = x.abs().double() @ w.abs().double().t()
     unit = torch.finfo(dtype).eps
     sums = torch.finfo(torch.float64 if dtype == torch.float64 else torch.float32).eps
-    # Of each rank's part, of their sum, and of what is added to it.
+    # One rounding each: of a rank's part, of their sum, and of the sum with the residual.
     bound = 3 * unit * (scale + residual.abs().double()) + (k + 8) * sums * scale
     error = (out.double() - product - residual.double()).abs()
     assert bool((error <= bound).all()), (leading, dtype, (error - bound).max())
@@ -61,7 +61,7 @@ def check_all_values():
 
 
 class Spread(torch.autograd.Function):
-    """A whole tensor, the same on all ranks, to each rank's block; gradients come together."""
+    """Maps a whole tensor, equal on all ranks, to each rank's block; backward gathers gradients."""
 
     @staticmethod
     def forward(ctx, whole, dim):
@@ -76,7 +76,7 @@ class Spread(torch.autograd.Function):
 
 
 def check_gradients():
-    """By differences, of both results at once and of each alone; and against PyTorch's own."""
+    """Checks by differences, for both results together and for each, and against PyTorch."""
     world, ranks = dist.group.WORLD, dist.get_world_size()
     inputs = [each.requires_grad_() for each in draw((3,), 4, 2 * ranks, torch.float64)]
 
@@ -101,8 +101,8 @@ def check_gradients():
 
 
 def count_plans():
-    """One for all numbers of rows up to its own; beyond the last bucket one each. Rows have the
-    same bits whatever lies beside them under one plan."""
+    """One plan serves all row counts of a bucket; beyond the last bucket each count has its own.
+    Under one plan a row has the same bits, whichever rows lie beside it."""
     ranks = dist.get_world_size()
     group = dist.new_group(list(range(ranks)))
     x, w, residual, weight = draw((300,), 8, 4 * ranks, torch.bfloat16)
@@ -123,7 +123,7 @@ def count_plans():
 
 
 def warm_all_rows():
-    """After a warm-up of the buckets no number of rows makes a plan."""
+    """After a warm-up of the buckets, no row count needs a new plan."""
     ranks = dist.get_world_size()
     group = dist.new_group(list(range(ranks)))
     harpe.warmup([("linear_ar_norm", dict(x=(rows, 8), w=(6, 8), residual=(rows, 6),
@@ -138,7 +138,7 @@ def warm_all_rows():
 
 
 def refuse_arguments():
-    """Before anything is executed, in buckets and out of them."""
+    """Refuses before anything is executed, for row counts equal to a bucket and not."""
     world, texts = dist.group.WORLD, []
     for rows in 4, 3:
         given = dict(x=torch.ones(rows, 6), w=torch.ones(8, 6), residual=torch.ones(rows, 8),
@@ -159,7 +159,7 @@ def refuse_arguments():
 
 
 def fall_back():
-    """Columns of nothing have no plan; PyTorch answers."""
+    """Rows without columns have no plan, so PyTorch computes the result."""
     group = dist.new_group(list(range(dist.get_world_size())))
     hp.init(group)
     with unittest.TestCase().assertLogs("harpe"):

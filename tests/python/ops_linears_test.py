@@ -2,7 +2,7 @@
 import itertools
 import unittest
 
-# First: it ends the file where there is no torch.
+# First: it ends the file if torch is missing.
 from ops_ranks import Pool, assert_near, cut, find_status
 
 import torch
@@ -18,14 +18,14 @@ DTYPES = torch.float32, torch.bfloat16, torch.float16, torch.float64
 
 
 def draw(seed, *shapes, dtype):
-    """The same on all ranks."""
+    """Random tensors, equal on all ranks."""
     generator = torch.Generator().manual_seed(seed)
     return [torch.randn(shape, generator=generator, dtype=torch.float64).to(dtype)
             for shape in shapes]
 
 
 def differentiate(x, w, bias, g):
-    """All of a linear layer, in f64, and sums of absolute values in the place of sums."""
+    """A linear layer and its gradients in f64, and the same sums over absolute values."""
     def compute(x, w, bias, g):
         rows = g.flatten(0, -2)
         return [x @ w.t() + bias, g @ w, rows.t() @ x.flatten(0, -2), rows.sum(0)]
@@ -34,7 +34,7 @@ def differentiate(x, w, bias, g):
 
 
 def check_linear(name, leading, dtype, with_bias, group=None, rows=6):
-    """Against one rank's own computation: y, and gradients of x, w and bias. `rows`: of a rank."""
+    """Compares y and gradients with one rank's own computation. `rows`: of a rank."""
     group = group or dist.group.WORLD
     ranks = group.size()
     gathers, s = name == "ag_linear", rows * ranks
@@ -53,7 +53,7 @@ def check_linear(name, leading, dtype, with_bias, group=None, rows=6):
     for found, exact, scale, dim, terms in zip(
             (y, *(tensor.grad for tensor in inputs)), exact, scale, where[3:] + where[:3],
             (k + 1, n, rows, rows)):
-        if found is not None:  # as the gradient of a bias that is not there
+        if found is not None:  # None: the gradient of an absent bias
             part = (lambda whole: whole if dim is None else cut(whole, dim, group))
             assert_near(found.detach(), part(exact), terms, part(scale),
                         (name, leading, dtype, dim, terms))
@@ -63,7 +63,7 @@ def check_all_linears():
     for name, leading in itertools.product(("ag_linear", "linear_rs", "linear_ar"), LEADING):
         for dtype, with_bias in itertools.product(DTYPES, (False, True)):
             check_linear(name, leading, dtype, with_bias)
-    # Gradients of weights are summed over two or four chunks of so many rows.
+    # Weight gradients sum over two or four chunks of `rows` rows.
     for name, rows in itertools.product(("ag_linear", "linear_rs"), (128, 256)):
         check_linear(name, (), torch.float32, True, rows=rows)
 
@@ -87,7 +87,7 @@ def check_ag_linears():
 
 
 class Spread(torch.autograd.Function):
-    """A whole tensor, the same on all ranks, to each rank's block; gradients come together."""
+    """Maps a whole tensor, equal on all ranks, to each rank's block; backward gathers gradients."""
 
     @staticmethod
     def forward(ctx, whole, dim):
@@ -100,7 +100,7 @@ class Spread(torch.autograd.Function):
 
 
 class Join(torch.autograd.Function):
-    """The other way round."""
+    """The inverse of Spread."""
 
     @staticmethod
     def forward(ctx, own, dim):
@@ -119,7 +119,7 @@ def join(own, dim):
 
 
 def check_gradients_by_differences():
-    """Of functions of whole tensors, which all ranks evaluate together."""
+    """Functions of whole tensors, which all ranks evaluate together."""
     ranks, world = dist.get_world_size(), dist.group.WORLD
     spread, gather = Spread.apply, Join.apply
     x, w, v, bias = (tensor.requires_grad_() for tensor in draw(
@@ -139,7 +139,7 @@ def check_gradients_by_differences():
 
 
 def count_launches():
-    """Plans of Harpe answer, once a call, with equal bits."""
+    """Harpe's plans compute the results, one launch per call, with equal bits."""
     ranks = dist.get_world_size()
     x, w = draw(4, (8, 33), (16, 33), dtype=torch.float32)
     before = {plan.question: plan.launches for plan in find_status(dist.group.WORLD).plans}
@@ -158,7 +158,7 @@ def take_any_strides():
     ranks, world = dist.get_world_size(), dist.group.WORLD
     x, w = draw(5, (10, 4 * ranks, 6), (12, 8 * ranks), dtype=torch.float32)
     own = cut(x, 1).transpose(0, 2)                        # [6, 4, 10]
-    weight = w[:, :10].t().contiguous().t()                # by columns
+    weight = w[:, :10].t().contiguous().t()  # column-major
     found = hp.ag_linear(own, weight, group=world)
     x, w = x.transpose(0, 2).double(), join(weight, 0).double()
     assert_near(found, cut(x @ w.t(), -1), 10, cut(x.abs() @ w.abs().t(), -1), "strides")
@@ -170,7 +170,7 @@ def take_any_strides():
 
 
 def use_meshes():
-    """(2, 2): every rank is in two groups at once, named in three ways."""
+    """A (2, 2) mesh: every rank is in two groups, and each group can be named in three ways."""
     mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("cp", "tp"))
     for name in "cp", "tp":
         for group in mesh[name], mesh.get_group(name), mesh.get_group(name).group_name:
@@ -190,7 +190,7 @@ def use_meshes():
 
 
 def refuse_arguments():
-    """All of them before anything is executed, so that the group goes on."""
+    """All are refused before anything is executed, so the group stays usable."""
     ranks, world = dist.get_world_size(), dist.group.WORLD
     x, w = torch.ones(4, 6), torch.ones(8, 6)
     for call in (lambda: hp.ag_linear(x, w.double(), group=world),
@@ -230,7 +230,7 @@ NO_TENSORS = [
 
 
 def refuse_what_is_no_tensor():
-    """Named as the signatures of operators name it, with and without gradients."""
+    """Refusals use the names of the operators' signatures, with and without gradients."""
     world, x, w = dist.group.WORLD, torch.ones(4, 6), torch.ones(3, 6, requires_grad=True)
     texts = []
     for call in (lambda: hp.ag_linear(None, w, group=world),
@@ -252,7 +252,7 @@ def refuse_what_is_no_tensor():
 
 
 def fall_back(on_miss):
-    """Rows of nothing have no plan; PyTorch answers, or nobody does."""
+    """Rows without columns have no plan: PyTorch computes the result, or the call is an error."""
     group = dist.new_group(list(range(dist.get_world_size())))
     hp.init(group, on_miss=on_miss)
     try:
@@ -308,7 +308,7 @@ class Linears(unittest.TestCase):
 
 
 class WeightGradients(unittest.TestCase):
-    """Plans for GPUs: one kernel a rank sums over what is there and what comes."""
+    """Plans for GPUs: one kernel per rank sums over its own rows and over arriving rows."""
 
     def test_one_kernel_on_every_rank(self):
         for gathered, ranks in itertools.product(("g", "x"), (2, 4)):

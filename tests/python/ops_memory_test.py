@@ -1,8 +1,8 @@
-"""Tensors in memory that other ranks reach: what is copied, how long it is taken, and refusals."""
+"""Tensors in memory that other ranks access: what is copied, their lifetime, and refusals."""
 import gc
 import unittest
 
-from ops_ranks import Pool, cut, find_status  # first: it ends the file where there is no torch
+from ops_ranks import Pool, cut, find_status  # first: it ends the file if torch is missing
 
 import torch
 import torch.distributed as dist
@@ -26,7 +26,7 @@ _plan = harpe.plan
 
 
 def choose(**schedules):
-    """Of operators by name, where harpe.ops would search for a schedule."""
+    """Sets the schedules of operators by name, for which harpe.ops would search otherwise."""
     def plan(program, **options):
         if "schedule" not in options and program.name in schedules:
             options["schedule"] = schedules[program.name]
@@ -48,8 +48,8 @@ def train_block():
 
 
 def call_reduce():
-    """linear_ar, whose result other ranks write: copied without a heap, in place with one; where
-    that is full it is copied again."""
+    """Other ranks write linear_ar's result. Without a heap it is copied, with one it is in place;
+    once the heap is full it is copied again."""
     choose(gemm_ar="push")
     group, bare = make_group(tensors=16 * 64 * 96 * 4), make_group()
     x, w = torch.ones(64, 32), torch.ones(96, 32)
@@ -66,7 +66,7 @@ def call_reduce():
 
 
 def gather():
-    """Rows that other ranks read: in the heap on some ranks and in some calls, with equal bits."""
+    """Other ranks read these rows. Bits are equal whether or not a rank keeps them in the heap."""
     choose(ag_gemm="pull")
     group = make_group(tensors=1 << 20)
     rank, w = group.rank(), torch.ones(6, 8)

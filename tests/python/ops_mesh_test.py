@@ -1,7 +1,7 @@
 """Eight ranks as a mesh (2, 4): attention over one dimension, linear layers over the other."""
 import unittest
 
-from ops_ranks import Pool, cut, find_status  # first: it ends the file where there is no torch
+from ops_ranks import Pool, cut, find_status  # first: it ends the file if torch is missing
 
 import torch
 import torch.distributed as dist
@@ -15,7 +15,7 @@ BATCH, POSITIONS, WIDTH, HEADS, SIZE = 2, 32, 12, 4, 6
 
 
 def draw():
-    """The same on all ranks: x, wq, wk, wv and wo."""
+    """x, wq, wk, wv and wo; equal on all ranks."""
     generator = torch.Generator().manual_seed(3)
     shapes = (BATCH, POSITIONS, WIDTH), *((HEADS * SIZE, WIDTH),) * 3, (WIDTH, HEADS * SIZE)
     return [torch.randn(shape, generator=generator, dtype=torch.float64) for shape in shapes]
@@ -35,7 +35,7 @@ def compute_together(x, wq, wk, wv, wo, tp, cp):
 
 
 def compare():
-    """Results and gradients; returns what each group has executed."""
+    """Compares results and gradients; returns the operators that each group has executed."""
     mesh = init_device_mesh("cpu", (2, 4), mesh_dim_names=("cp", "tp"))
     groups = {name: mesh.get_group(name) for name in ("cp", "tp")}
     for group in groups.values():
@@ -56,7 +56,7 @@ def compare():
     (found * at[..., None]).sum().backward()
     torch.testing.assert_close(own[0].grad, cut_sequence(whole[0].grad))
     for part, each, dim in zip(own[1:], whole[1:], (0, 0, 0, 1)):
-        dist.all_reduce(part.grad, group=groups["cp"])  # each has seen its part of the sequence
+        dist.all_reduce(part.grad, group=groups["cp"])  # summed: a rank has a part of the sequence
         torch.testing.assert_close(part.grad, cut(each.grad, dim, groups["tp"]))
     return {name: {plan.question.split()[0] for plan in find_status(group).plans if plan.launches}
             for name, group in groups.items()}

@@ -1,4 +1,4 @@
-"""Modules of harpe.nn beside whole layers; copies, pickles, training; the example."""
+"""Modules of harpe.nn against whole layers; copies, pickles, training; the example."""
 import copy
 import io
 import os
@@ -8,7 +8,7 @@ import re
 import tempfile
 import unittest
 
-from ops_ranks import Pool, cut, find_status  # first: it ends the file where there is no torch
+from ops_ranks import Pool, cut, find_status  # first: it ends the file if torch is missing
 
 import torch
 import torch.distributed as dist
@@ -25,7 +25,7 @@ PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs/pytorch.md"
 
 
 def make_layers(ranks, bias):
-    """A whole one and its parts, the same on all ranks."""
+    """Whole layers and their parallel parts, equal on all ranks."""
     torch.manual_seed(1)
     whole = torch.nn.Sequential(torch.nn.Linear(6, 4 * ranks, bias), torch.nn.Tanh(),
                                 torch.nn.Linear(4 * ranks, 5, bias)).double()
@@ -37,7 +37,7 @@ def make_layers(ranks, bias):
 
 
 def train(bias):
-    """Some steps: all losses are equal, and so the parameters."""
+    """Some steps: losses and parameters stay equal to those of the whole layers."""
     ranks = dist.get_world_size()
     whole, parts, x = make_layers(ranks, bias)
     optimizers = [torch.optim.Adam(each.parameters(), lr=0.1) for each in (whole, parts)]
@@ -73,7 +73,7 @@ def copy_and_save():
 
 
 class Residual(torch.nn.Module):
-    """A residual block, whose linear layers a style replaces."""
+    """A residual block; a parallel style replaces its linear layers."""
 
     def __init__(self, inner):
         super().__init__()
@@ -85,7 +85,7 @@ class Residual(torch.nn.Module):
 
 
 def make_block(group):
-    """The same on all ranks, whole, and with its linear layers divided."""
+    """The block, equal on all ranks: whole, and with its linear layers divided."""
     torch.manual_seed(2)
     whole = Residual(4 * group.size()).double()
     own = parallelize_module(copy.deepcopy(whole), group, {"up": harpe.nn.GatherColwise(),
@@ -102,7 +102,8 @@ def make_block(group):
 
 
 def train_beside(wrap):
-    """Tensor parallel by styles beside data parallel by `wrap`: as one rank that sees all data."""
+    """Tensor parallelism by styles with data parallelism by `wrap` equals one rank with all
+    data."""
     ranks = dist.get_world_size()
     mesh = init_device_mesh("cpu", (2, ranks // 2), mesh_dim_names=("dp", "tp"))
     dp, tp = mesh["dp"], mesh["tp"]
@@ -118,8 +119,8 @@ def train_beside(wrap):
             gradient = parameter.grad
             if isinstance(gradient, DTensor):
                 gradient = gradient.to_local()
-            gradient.mul_(dp.size())  # of the sum of losses, not of their mean
-            if name.endswith("norm.weight"):  # every rank has seen its part of the sequence
+            gradient.mul_(dp.size())  # to that of the sum, not the mean, of losses
+            if name.endswith("norm.weight"):  # a rank has a part of the sequence
                 dist.all_reduce(gradient, group=tp.get_group())
         for optimizer in optimizers:
             optimizer.step()
@@ -144,7 +145,7 @@ def train_beside_fsdp():
 
 
 def attend():
-    """The module is the operator."""
+    """The module gives the operator's results."""
     world = dist.group.WORLD
     attention = harpe.nn.ContextParallelAttention(group=world, causal=True, layout="zigzag")
     q, k, v = torch.randn(3, 1, 4, 2, 8)
@@ -157,7 +158,7 @@ def attend():
 
 
 def cast():
-    """Under autocast operators compute in bf16, as linear layers do, and gradients are f32's."""
+    """Under autocast operators compute in bf16, like linear layers, and gradients are f32."""
     world = dist.group.WORLD
     x, w = torch.randn(4, 6, requires_grad=True), torch.randn(5, 6, requires_grad=True)
     with torch.autocast("cpu", torch.bfloat16):
@@ -175,7 +176,7 @@ def cast():
 
 
 def make_new():
-    """Of a DeviceMesh; sizes that ranks cannot divide."""
+    """Layers on a DeviceMesh, and refusals of sizes that ranks cannot divide."""
     ranks = dist.get_world_size()
     mesh = init_device_mesh("cpu", (ranks,), mesh_dim_names=("tp",))
     layer = harpe.nn.ColumnParallelLinear(6, 4 * ranks, group=mesh["tp"])
@@ -192,7 +193,7 @@ def make_new():
 
 
 def run_page(blocks, folder):
-    """The code blocks of docs/pytorch.md, one behind the other."""
+    """Runs the code blocks of docs/pytorch.md in order."""
     os.chdir(folder)
     names = {}
     for block in blocks:
@@ -246,7 +247,7 @@ class Modules(unittest.TestCase):
 
 class OnMesh(unittest.TestCase):
     def test_beside_data_parallel(self):
-        """Two ranks of each kind."""
+        """Two data-parallel times two tensor-parallel ranks."""
         pool = Pool(4)
         self.addCleanup(pool.close)
         pool.call(train_beside_ddp)

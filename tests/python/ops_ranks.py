@@ -1,6 +1,6 @@
-"""Processes that are the ranks of a gloo group, for tests of harpe.ops; and what tests compare.
+"""Processes as ranks of a gloo group for tests of harpe.ops, and comparisons for the tests.
 
-A test file without torch ends with the code that ctest counts as skipped.
+A test file without torch exits with the code that ctest counts as skipped.
 """
 import multiprocessing
 import sys
@@ -15,14 +15,14 @@ except ModuleNotFoundError:
 
 import torch.distributed as dist
 
-# Ranks are forked off a process that has imported torch, once a file, and has no threads.
+# Ranks fork from a process per file that has imported torch and has no threads.
 _SERVER = multiprocessing.get_context("forkserver")
 _SERVER.set_forkserver_preload(["torch", "torch.distributed", "harpe.ops"])
 _LIMIT = 240  # seconds
 
 
 class Pool:
-    """Ranks that call functions together, and tell what they return or raise."""
+    """Ranks that call functions together, and report what they return or raise."""
 
     def __init__(self, ranks):
         self.ranks = ranks
@@ -38,7 +38,7 @@ class Pool:
             other.close()
 
     def call(self, function, *args):
-        """What each rank returns; raises where one of them does."""
+        """The return value of each rank; raises if a rank raises."""
         self.send(function, *args)
         return self.receive(range(self.ranks))
 
@@ -61,7 +61,7 @@ class Pool:
         for pipe, process in zip(self._pipes, self.processes):
             try:
                 pipe.send(None)
-            except OSError:  # it was killed
+            except OSError:  # the rank was killed
                 pass
             process.join()
         self._folder.cleanup()
@@ -79,7 +79,7 @@ def _serve(rank, ranks, store, pipe):
 
 
 def cut(whole, dim, group=None):
-    """This rank's block."""
+    """This rank's block along `dim`."""
     group = group or dist.group.WORLD
     return whole.chunk(group.size(), dim)[group.rank()].clone()
 
@@ -90,9 +90,9 @@ def find_status(group):
 
 
 def assert_near(found, exact, terms, scale, what):
-    """`found` may differ from a sum of `terms` products, whose absolute values add up to `scale`,
-    by one rounding a term in the type of sums, and by those of the result and of each rank's part
-    of it, which together are as large as `scale`, in its own type."""
+    """Checks `found`, a sum of `terms` products whose absolute values add up to `scale`. Allowed
+    are one rounding per term in the type of sums, and the roundings of the result and of each
+    rank's part in the result's type, together as large as `scale`."""
     sums = torch.float64 if found.dtype == torch.float64 else torch.float32
     bound = ((terms + 8) * torch.finfo(sums).eps + torch.finfo(found.dtype).eps) * scale.double()
     error = (found.double() - exact.double()).abs()

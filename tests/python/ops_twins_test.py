@@ -1,8 +1,8 @@
-"""Operators with the signatures of others': values beside plain products, refusals."""
+"""Operators with the signatures of other libraries: values against plain GEMMs, refusals."""
 import itertools
 import unittest
 
-from ops_ranks import Pool, cut, find_status  # first: it ends the file where there is no torch
+from ops_ranks import Pool, cut, find_status  # first: it ends the file if torch is missing
 
 import torch
 import torch.distributed as dist
@@ -13,7 +13,7 @@ import harpe.ops as hp
 
 
 def draw(*shape):
-    """Whole numbers, so that sums are exact; the same on all ranks."""
+    """Whole numbers, so that sums are exact; equal on all ranks."""
     generator = torch.Generator().manual_seed(sum(shape))
     return torch.randint(-4, 5, shape, generator=generator).float()
 
@@ -23,7 +23,7 @@ def keep(B, transposed):
 
 
 def gather_and_multiply():
-    """Along each dimension, of matrices in both orders, one or several, with A and without."""
+    """Every dimension, B matrices in both orders, one or several, with and without A."""
     ranks, group = dist.get_world_size(), dist.group.WORLD
     for shape, number, transposed, return_A in itertools.product(
             ((4, 6), (3, 4, 6), (2, 3, 4, 6)), (1, 2), (False, True), (False, True)):
@@ -71,9 +71,9 @@ def check_registration():
 
 
 def attend():
-    """Windows as flash-attention counts them; what there is no plan for is named."""
+    """Windows count as in flash-attention; a refusal names the option that has no plan."""
     group = dist.group.WORLD
-    torch.manual_seed(0)  # the same on all ranks
+    torch.manual_seed(0)  # equal on all ranks
     q, k, v = torch.randn(3, 1, 6, 2, 8)
     for theirs, ours in ((dict(), dict()), (dict(causal=True), dict(causal=True)),
                          (dict(causal=True, window_size=(3, 0), softmax_scale=0.5,

@@ -1,10 +1,10 @@
-"""Plans made before the first call, and schedules that a file pins."""
+"""Plans made before the first call, and schedules pinned by a file."""
 import json
 import pathlib
 import tempfile
 import unittest
 
-from ops_ranks import Pool, find_status  # first: it ends the file where there is no torch
+from ops_ranks import Pool, find_status  # first: it ends the file if torch is missing
 
 import torch
 import torch.distributed as dist
@@ -28,7 +28,7 @@ def compute(group):
 
 
 def warm():
-    """Nothing is executed, and nothing is left to be made."""
+    """Warming executes nothing, and later calls make no more plans."""
     group = dist.new_group(list(range(dist.get_world_size())))
     with harpe.warming(group):
         y, gradient = compute(group)
@@ -41,7 +41,7 @@ def warm():
 
 
 def warm_up():
-    """By shapes alone, with gradients and without; the calls themselves make no more plans."""
+    """From shapes alone, with and without gradients; the calls themselves make no more plans."""
     ranks = dist.get_world_size()
     group = dist.new_group(list(range(ranks)))
     harpe.warmup([("ag_linear", dict(x=(4, 6), w=(8, 6))),
@@ -68,7 +68,7 @@ def warm_up():
 
 
 def lock(folder):
-    """A file is written once, and then says which schedule is taken."""
+    """A file is written once; afterwards it selects the schedule."""
     ranks = dist.get_world_size()
     path = pathlib.Path(folder) / "plans.lock"
     schedules = []

@@ -1,4 +1,4 @@
-"""Programs as values, and the builder of them: it has the power of a `.op` file."""
+"""Programs as values, and their builder, which can express any `.op` file."""
 import pathlib
 import unittest
 

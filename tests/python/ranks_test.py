@@ -1,4 +1,4 @@
-"""Ranks that are processes: they meet in several ways, have the bits of run, miss each other."""
+"""Ranks as processes: they meet in several ways, match `run` bit for bit, and detect lost ranks."""
 import multiprocessing
 import os
 import signal
@@ -50,7 +50,7 @@ def make_pipes(ranks):
 
 
 class Socket:
-    """How ranks come to `harpe.meet`."""
+    """Rendezvous through `harpe.meet`."""
 
     def __init__(self, rank, ranks, address):
         self.rank, self.ranks, self.address = rank, ranks, address
@@ -83,7 +83,7 @@ def join(exchange):
 
 
 def compute(exchange, answers):
-    """One rank: its part of the product, thrice the same."""
+    """One rank computes its part of the GEMM three times."""
     group = join(exchange)
     plan = make_plan(group.ranks)
     exe = harpe.compile(plan, group=group)
@@ -95,7 +95,7 @@ def compute(exchange, answers):
 
 
 def compute_forever(exchange, answers):
-    """Tells when it launches, and what ended that, with the time."""
+    """Reports that it launches, and later the fault that ended the launches, with the time."""
     group = join(exchange)
     plan = make_plan(group.ranks)
     exe = harpe.compile(plan, group=group)
@@ -116,7 +116,7 @@ def compute_forever(exchange, answers):
 
 
 def join_forever(exchange, answers):
-    """Rank 1 never compiles; the others tell what ends their wait for it."""
+    """Rank 1 never compiles; the other ranks report the fault that ends their wait for it."""
     group = join(exchange)
     answers.send("ready")
     if group.rank == 1:
@@ -129,7 +129,7 @@ def join_forever(exchange, answers):
 
 class Ranks(unittest.TestCase):
     def start(self, body, exchanges):
-        """Processes, and the pipes of their answers."""
+        """Starts processes; returns them with the pipes for their answers."""
         started = []
         for exchange in exchanges:
             own, theirs = SPAWN.Pipe(duplex=False)
@@ -168,7 +168,7 @@ class Ranks(unittest.TestCase):
         self.check_product([Gloo(rank, 2, address) for rank in range(2)])
 
     def kill_rank_1(self, body):
-        """What the others tell behind that, and when rank 1 was killed."""
+        """Kills rank 1; returns rank 0's pipe and the time of the kill."""
         address = find_address()
         started = self.start(body, [Socket(rank, 2, address) for rank in range(2)])
         for _, pipe in started:
@@ -183,7 +183,7 @@ class Ranks(unittest.TestCase):
         told, message, text = self.receive(answers)
         self.assertIn("rank 1 answers no more: its process ended", message, text)
         self.assertLess(told - killed, SOON)
-        self.assertEqual(self.receive(answers), "N010")  # nobody to begin anew with
+        self.assertEqual(self.receive(answers), "N010")  # no rank is left for a reset
 
     def test_miss_one_that_is_killed_in_an_exchange_at_once(self):
         answers, killed = self.kill_rank_1(join_forever)

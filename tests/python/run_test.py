@@ -34,7 +34,7 @@ class Arrays(unittest.TestCase):
     def test_results_are_those_of_numpy(self):
         inputs = draw(np.float64)
         out = harpe.run(make_plan("f64"), inputs, check=True)
-        # 64 products and as many additions, each off by half an ulp of the sum of their sizes.
+        # 64 products and additions, each off by half an ulp of the sum of their sizes.
         bound = 65 * 2.0**-53 * (np.abs(inputs["a"]) @ np.abs(inputs["b"]))
         self.assertTrue(np.all(np.abs(out["c"] - inputs["a"] @ inputs["b"]) <= bound))
         self.assertEqual([check.buffer for check in out.checks], ["c"])
@@ -311,7 +311,7 @@ class Memory(unittest.TestCase):
             with self.assertRaises(harpe.Refused):
                 harpe.run(plan, {})
 
-        for _ in range(50):  # until allocators have what they keep
+        for _ in range(50):  # until allocators are warm
             call()
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         for _ in range(200):

@@ -1,4 +1,4 @@
-"""Schedules as values: every primitive is a method, and named schedules are made of them."""
+"""Schedules as values: every primitive is a method, and named schedules can be built from them."""
 import ast
 import inspect
 import pathlib
@@ -16,7 +16,7 @@ GEMM = dict(m=512, n=512, k=512)
 
 
 def read(node):
-    """An argument of a step's text, as Python would write it."""
+    """An argument of a step's text, as a Python value."""
     if isinstance(node, ast.List):
         return [read(element) for element in node.elts]
     is_name = isinstance(node, ast.Name | ast.Attribute)
@@ -24,7 +24,7 @@ def read(node):
 
 
 def add(schedule, step):
-    """The step of a text as a call of the method."""
+    """Adds the step of a text by calling the method."""
     call, _, results = step.partition(" -> ")
     node = ast.parse(call, mode="eval").body
     method = node.func.id
@@ -33,17 +33,17 @@ def add(schedule, step):
     if results:
         keywords["into"] = results.split(", ")
     if method == "refine":
-        del arguments[0]  # the mesh is the schedule's
+        del arguments[0]  # the schedule already has the mesh
     if method == "chunk" and "over" not in keywords:
         method = "chunk_leaf"
-        del arguments[1]  # the word `leaf`
+        del arguments[1]  # the keyword `leaf`
     if "persistent" in keywords:
         keywords["persistent"] = True
     return getattr(schedule, method)(*arguments, **keywords)
 
 
 def write_ring(**more):
-    """The named schedule `ring` of ag_gemm."""
+    """Builds the named schedule `ring` of ag_gemm."""
     s = Schedule("ag_gemm", mesh="tp=4", name="ring", **GEMM, **more)
     s = s.tile("M", [4], into=["m0", "m1"]).tile("N", [4], into=["n0", "n1"])
     s = s.shard("a", "m0", "tp").shard("b", "n0", "tp").shard("c", "n0", "tp")

@@ -1,7 +1,7 @@
-"""The wheel: built as pip builds it, looked into, and used where nothing else of the tree is.
+"""The wheel: built as pip builds it, inspected, and used without the rest of the tree.
 
     wheel_test.py           for the Python that runs this
-    wheel_test.py --abi3    for 3.12 and newer ones, by one that is here with its headers
+    wheel_test.py --abi3    for 3.12 and newer, with an installed one that has its headers
 
 Packages come from virtual environments of tools/python_environment, so nothing is fetched twice.
 """
@@ -15,7 +15,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SKIPPED = 77
-# Without the package of the tree.
+# Excludes the package of the tree.
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
 
 GROUP = """
@@ -40,7 +40,7 @@ for each in threads:
 print("equal:", numpy.array_equal(plan.unshard("c", parts), harpe.run(plan, whole)["c"]))
 """
 
-# With a GPU, a driver and a compiler the group is there; else what is missing is named.
+# With a GPU, a driver and a compiler it makes a group; otherwise the error names what is missing.
 GPU = """
 import harpe
 loaded = open("/proc/self/maps").read()
@@ -59,7 +59,7 @@ def run(*words, cache=None, **options):
 
 
 def find_newer_python():
-    """Of a version that has nanobind's limited API, with the headers of C; or None."""
+    """A Python with headers and support for nanobind's limited API; or None."""
     ask = "import os, sysconfig; print(os.path.exists(sysconfig.get_path('include') + '/Python.h'))"
     for version in range(12, 20):
         python = shutil.which(f"python3.{version}")
@@ -73,7 +73,7 @@ def find_newer_python():
 
 
 def find_abi3_environment():
-    """The interpreter of an environment for the wheel of the limited API; skips without one."""
+    """The interpreter of an environment for the limited-API wheel; skips without one."""
     python = find_newer_python()
     if python is None:
         print("skipped: no Python 3.12 or newer with its headers")

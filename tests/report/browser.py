@@ -1,4 +1,4 @@
-"""A headless Chromium, spoken to over its debugging pipe; the standard library alone."""
+"""A headless Chromium, driven over its debugging pipe with the standard library alone."""
 import base64
 import json
 import os
@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import tempfile
 
-SECONDS = 60  # that an answer may take
+SECONDS = 60  # limit of an answer
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 
 
@@ -17,7 +17,7 @@ def find():
 
 
 class Browser:
-    """One tab. `events` collects what the browser reports of it."""
+    """One tab. `events` collects the browser's reports about it."""
 
     def __init__(self, program):
         # The browser reads commands from descriptor 3 and writes answers to 4.
@@ -85,7 +85,7 @@ class Browser:
                 self.events.append(answer)
 
     def open(self, path, width=1280, height=900, media=None, dark=False, script=True):
-        """Loads a file; returns when it is drawn."""
+        """Loads a file; returns when it has been drawn."""
         self.events.clear()
         self._call("Emulation.setDeviceMetricsOverride", {
             "width": width, "height": height, "deviceScaleFactor": 1, "mobile": False})

@@ -11,7 +11,7 @@ import browser  # noqa: E402
 SKIPPED = 77
 SECTIONS = ["front", "taxes", "timeline", "path", "roofline", "memory", "utilisation",
             "candidates", "refused", "schedule", "plan"]
-# Pages of searches, as a user makes them.
+# Pages of searches, made by the commands that a user runs.
 REAL = {
     "attention": ["tune", "attention", "seq=16384", "heads=16", "causal=true", "--mesh", "cp=8",
                   "--machine", "h200x8", "--cache", "off"],
@@ -20,7 +20,7 @@ REAL = {
 }
 CHARTS = ["front-chart", "timeline-chart", "path-chart", "roofline-chart", "memory-chart"]
 
-# What is wrong with the layout, as sentences.
+# JavaScript: faults of the layout, as sentences.
 LAYOUT = """(() => {
   const wrong = [];
   const page = document.documentElement;
@@ -46,7 +46,7 @@ LAYOUT = """(() => {
   return wrong;
 })()""".replace("CHARTS", str(CHARTS))
 
-# Pairs of labels of one chart that lie over each other.
+# JavaScript: pairs of overlapping labels within one chart.
 OVERLAPS = """[...document.querySelectorAll('.frame > svg')].flatMap(svg => {
   const boxes = [...svg.querySelectorAll('.label, .tick')].map(text =>
     [text.textContent, text.getBoundingClientRect()]);
@@ -56,7 +56,7 @@ OVERLAPS = """[...document.querySelectorAll('.frame > svg')].flatMap(svg => {
     .map(([other]) => `"${name}" over "${other}"`));
 })"""
 
-# The lowest contrast of text against what lies behind it, with the text.
+# JavaScript: the lowest contrast of text against its background, with the text.
 CONTRAST = """(() => {
   const channel = (c) => (c /= 255) <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4;
   const light = ([r, g, b]) => 0.2126 * channel(r) + 0.7152 * channel(g) + 0.0722 * channel(b);
@@ -87,7 +87,7 @@ def expect(holds, sentence):
 
 
 def check_quiet(tab, name):
-    """Nothing was logged, nothing failed, nothing was asked for but the file."""
+    """The browser logged nothing, and no request failed or went beyond the file."""
     for event in tab.events:
         method, values = event["method"], event["params"]
         if method in ("Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded"):
@@ -148,7 +148,7 @@ def check_hovering(tab, path):
 
 
 def check_static(tab, path):
-    """Without JavaScript the charts are there."""
+    """The charts are visible without JavaScript."""
     tab.open(path, 1280, 900, script=False)
     for chart in CHARTS:
         marks = tab.evaluate(

@@ -1,4 +1,4 @@
-// write_pages FOLDER: the pages that page_test.py looks at in a browser.
+// write_pages FOLDER: writes the pages that page_test.py examines in a browser.
 #include <fstream>
 #include <string>
 

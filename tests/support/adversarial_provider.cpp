@@ -2,7 +2,7 @@
 
 namespace harpe::transport::test {
 
-constexpr std::size_t kRoom = 24;  // small, so that senders meet a full queue
+constexpr std::size_t kRoom = 24;  // small, so that senders find the queue full
 
 Outcome<Posted> AdversarialProvider::accept(Pending pending) {
   if (pending_.size() >= kRoom) return Posted::Later;
@@ -12,7 +12,7 @@ Outcome<Posted> AdversarialProvider::accept(Pending pending) {
 }
 
 Outcome<Posted> AdversarialProvider::post(const Write& write) {
-  // A flag that is not honoured is ignored, as networks do.
+  // An unsupported fence flag is ignored, as real networks do.
   return accept({.what = {.peer = write.peer, .put = write, .word = write.immediate},
                  .fence = write.fence && honoured_.fence,
                  .token = write.token});
@@ -27,7 +27,7 @@ Outcome<Posted> AdversarialProvider::post(const SignalWrite& signal) {
 bool AdversarialProvider::may_go(std::size_t at) const {
   for (std::size_t earlier = 0; earlier < at; ++earlier) {
     if (pending_[earlier].what.peer != pending_[at].what.peer) continue;
-    // A fenced operation, and all after it, wait for what is before it.
+    // A fenced operation and all later ones wait for the operations in front of it.
     if (honoured_.in_order || pending_[at].fence || pending_[earlier].fence) return false;
   }
   return true;
@@ -42,7 +42,7 @@ Outcome<bool> AdversarialProvider::turn(std::vector<Token>& completed) {
   for (std::size_t at = 0; at < pending_.size(); ++at) {
     if (may_go(at)) ready.push_back(at);
   }
-  // The newest mostly: what can overtake does.
+  // Usually picks the newest, so that overtaking is common.
   const std::size_t chosen = draw_() % 4 == 0 ? ready[draw_() % ready.size()] : ready.back();
   const Pending pending = pending_[chosen];
   pending_.erase(pending_.begin() + static_cast<std::ptrdiff_t>(chosen));

@@ -9,15 +9,15 @@
 
 namespace harpe::transport::test {
 
-// What was placed on another rank, told at once: its data is there and nothing later is.
+// One delivery to a rank, observed at once: its data has arrived, later data has not.
 struct Placed {
   int peer = 0;
   std::optional<Write> put{};
   std::optional<SignalUpdate> word{};
 };
 
-// A network that keeps what it promises and nothing else: whatever may overtake does so by lot. One
-// sender; all ranks' memory is in this process.
+// A provider that keeps exactly the guarantees in `honoured`: every other reordering happens at
+// random. It has one sender and holds all ranks' memory in this process.
 class AdversarialProvider final : public Provider {
  public:
   AdversarialProvider(Guarantees honoured, std::uint64_t seed,
@@ -37,7 +37,7 @@ class AdversarialProvider final : public Provider {
   [[nodiscard]] Outcome<Posted> post(const SignalWrite& signal) override;
   [[nodiscard]] Outcome<bool> turn(std::vector<Token>& completed) override;
 
-  // From here on nothing arrives.
+  // Drops everything from here on.
   void cut() { is_cut_ = true; }
 
  private:
@@ -53,7 +53,7 @@ class AdversarialProvider final : public Provider {
   std::mt19937_64 draw_;
   std::function<void(const Placed&)> observe_;
   std::deque<Pending> pending_;
-  std::vector<Token> left_;  // without remote completion: told when it has left
+  std::vector<Token> left_;  // without remote completion: completed on leaving
   bool is_cut_ = false;
 };
 

@@ -40,7 +40,7 @@ HostTensor round_values(const ChainValue& value, DType type) {
   return tensor;
 }
 
-// Results with one mistake each, given to the check in place of the right ones.
+// Gives the check results with one mistake each, and counts those that it finds.
 void count_mistakes(const Chain& chain, const Plan& plan, const TensorMap& inputs,
                     const ChainValue& exact, std::uint64_t seed, int mistakes,
                     ChainVerdict& verdict) {

@@ -13,14 +13,14 @@ namespace {
 using Real = long double;
 using Values = std::map<std::string, ChainValue>;
 
-// An element and the most that roundings may have made of it.
+// An element and a bound on its rounding error.
 struct Number {
   Real value = 0;
   Real error = 0;
 };
 
 Real unit_of(DType type) { return unit_roundoff(type); }
-// Below the smallest normal number steps no longer shrink.
+// Below the smallest normal number the spacing stays constant.
 Real step_of(DType type) { return unit_of(type) * static_cast<Real>(smallest_normal(type)); }
 
 class Evaluator {
@@ -61,7 +61,7 @@ class Evaluator {
     return values_[name] = {rows, columns, std::vector<Real>(count), std::vector<Real>(count)};
   }
 
-  // An operand with one column has one value along the others.
+  // An operand with one column repeats it along the columns.
   [[nodiscard]] Number at(const std::string& name, std::int64_t row, std::int64_t column) const {
     const ChainValue& value = values_.at(name);
     const auto i =
@@ -108,7 +108,7 @@ class Evaluator {
 
   [[nodiscard]] static Real silu(Real x) { return x / (1 + std::exp(-x)); }
 
-  // Exact but for the operands' errors.
+  // Exact, except for the errors of the operands.
   [[nodiscard]] static Number apply(const std::string& leaf, Number a, Number b, Real length) {
     constexpr Real kSteepest = 1.13L;
     if (leaf == "copy") return a;
@@ -139,7 +139,7 @@ class Evaluator {
     const Number b = step.operands.size() > 1 ? at(step.operands[1], row, column) : Number{};
     const auto length = static_cast<Real>(values_.at(step.operands[0]).columns);
     Number result = apply(step.leaf, a, b, length);
-    // Functions of a few operations, an exponential of the operand among them.
+    // Leaves of a few operations, among them an exponential of the operand.
     if (step.leaf != "copy" && step.leaf != "relu") {
       const Real x = 1 + std::abs(a.value) + (step.leaf == "gelu" ? a.value * a.value : 0);
       result.error += 8 * x * unit_of(state_of(step)) * (std::abs(result.value) + result.error);

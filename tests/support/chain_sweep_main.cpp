@@ -1,8 +1,8 @@
-// Random programs of several nests: whether --check passes what is right and catches what is not.
+// Random programs of several nests: does --check pass right results and catch wrong ones?
 //
 //   chain_sweep PROGRAMS SEEDS [FIRST]    FIRST: the number of the first program
 //
-// Prints every disagreement, then the counts. Exit status 1 where a right result is red.
+// Prints every disagreement, then the counts. The exit status is 1 if --check fails a right result.
 #include <cstdio>
 #include <cstdlib>
 

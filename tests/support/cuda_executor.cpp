@@ -12,7 +12,7 @@ namespace {
 
 const std::vector<std::string> kFolders = {"/usr/local/cuda/lib64"};
 
-// Compiled kernels, gone afterwards unless the environment names a folder for them.
+// The folder of compiled kernels; a temporary one is removed at the end.
 class KernelFolder {
  public:
   KernelFolder() {
@@ -37,7 +37,7 @@ class KernelFolder {
 };
 
 Checked<cuda::Device> open_first() {
-  // Queues of their own for ranks that share a GPU; read by the driver once.
+  // Ranks that share a GPU need separate hardware queues. The driver reads this variable only once.
   ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
   ::setenv("CUDA_MODULE_LOADING", "EAGER", 0);
   HP_TRY(const auto driver, cuda::open_driver());

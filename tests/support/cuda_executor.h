@@ -9,18 +9,18 @@
 
 namespace harpe::test {
 
-// For plans of a few ranks, which share the GPUs there are; kernels are compiled once for all
-// executors of this program, into the folder that HARPE_TEST_KERNEL_CACHE names or one of its own.
+// An executor for a plan of a few ranks that share the GPUs of this machine. All executors of this
+// program share one kernel folder: HARPE_TEST_KERNEL_CACHE, or else a temporary one.
 [[nodiscard]] Checked<std::unique_ptr<Executor>> make_test_executor(const Plan& plan,
                                                                     CudaOptions options = {});
 
-// Where they are compiled to.
+// The folder of compiled kernels.
 [[nodiscard]] const std::string& kernel_folder();
 
-// How many GPUs there are; 0 where nothing runs on them.
+// The number of GPUs; 0 without a usable driver.
 [[nodiscard]] int count_gpus();
 
-// Why nothing runs on GPUs here, where that is so. Keeps the first GPU's context from there on.
+// The reason why this machine cannot run GPU tests, if any. Keeps the first GPU's context open.
 [[nodiscard]] std::optional<std::string> missing_for_gpus();
 
 }  // namespace harpe::test

@@ -24,7 +24,7 @@ std::string read_file(const std::filesystem::path& path) {
   return text.str();
 }
 
-// A `schedule { … }` script: not a normal form.
+// Skips a `schedule { … }` script, which is not a normal form.
 void skip_block(Cursor& cursor) {
   while (!cursor.accept("{")) cursor.take();
   int depth = 1;
@@ -35,7 +35,7 @@ void skip_block(Cursor& cursor) {
   }
 }
 
-// Leaves that neither the compiler nor the text knows are declared: free terms need no more.
+// Declares the leaves that the compiler does not define, with free terms.
 void declare_leaves(Program& program) {
   for (const Nest& nest : program.nests) {
     for (const Stmt& stmt : nest.stmts) {

@@ -15,8 +15,8 @@ struct Example {
   NormalForm form;
 };
 
-// The normal forms of tests/oracle/examples, in the order of the files, each with its program, all
-// leaves declared, and its mesh.
+// The normal forms of tests/oracle/examples in the order of the files, each with its mesh and its
+// program. The programs declare all their leaves.
 [[nodiscard]] std::vector<Example> example_forms();
 
 }  // namespace harpe::test

@@ -18,7 +18,7 @@ CUresult note(const char* call) {
   return CUDA_SUCCESS;
 }
 
-// One resource more, where there is memory for it.
+// Creates one more resource, or fails at FakeGpu::refuse_at.
 CUresult take(const char* call = nullptr) {
   {
     const std::lock_guard lock(mutex());
@@ -37,7 +37,7 @@ CUresult give(const char* call = nullptr) {
   return call == nullptr ? CUDA_SUCCESS : note(call);
 }
 
-// A place that stands for something of the driver's.
+// A non-null handle for any driver object.
 template <class Handle>
 Handle some() {
   static int place = 0;
@@ -160,7 +160,7 @@ void add_peers(cuda::DriverApi& driver) {
   driver.cuIpcCloseMemHandle = [](CUdeviceptr) { return give(); };
 }
 
-// Once a graph runs, waiting for it is what the test says.
+// After a graph launch, the test chooses the result of waiting.
 CUresult wait() {
   const FakeGpu& gpu = fake_gpu();
   return gpu.graphs_launched > 0 && gpu.on_wait ? gpu.on_wait() : CUDA_SUCCESS;
@@ -270,7 +270,7 @@ bool is_told() {
 
 std::shared_ptr<const cuda::DriverApi> make_fake_driver() {
   {
-    const std::lock_guard lock(mutex());  // a thread of the test before may not be over
+    const std::lock_guard lock(mutex());  // a thread of an earlier test may still run
     fake_gpu() = FakeGpu();
   }
   cuda::DriverApi driver;

@@ -4,15 +4,15 @@
 
 #include "tests/support/fake_driver.h"
 
-// A driver of NVIDIA's name, libcuda.so.1, without a GPU: for programs that open it by themselves.
-// It has the GPUs of FAKE_GPUS (default 2), takes every launch and runs none. Maps of tensors are
-// refused as the driver refuses them, by the rules of cuTensorMapEncodeTiled in CUDA 13's manual.
+// A libcuda.so.1 without a GPU, for programs that open the driver themselves. It reports FAKE_GPUS
+// devices (default 2), accepts every launch and runs none. It refuses tensor maps by the rules of
+// cuTensorMapEncodeTiled in CUDA 13's manual.
 namespace harpe::testing_support {
 namespace {
 
 CUresult done() { return CUDA_SUCCESS; }
 
-// Memory at addresses of its own, which nobody follows: some launches are told apart by them.
+// Returns distinct addresses, which nothing dereferences: they distinguish some launches.
 CUresult allocate(CUdeviceptr* address, std::size_t bytes) {
   constexpr std::uint64_t kAlign = 512;
   static std::uint64_t next = std::uint64_t{1} << 40;
@@ -81,7 +81,7 @@ cuda::DriverApi make_driver() {
 }  // namespace
 }  // namespace harpe::testing_support
 
-// What the fake does not know does nothing and succeeds.
+// Functions that the fake does not define do nothing and succeed.
 extern "C" CUresult cuGetProcAddress_v2(const char* symbol, void** function, int /*version*/,
                                         cuuint64_t /*flags*/,
                                         CUdriverProcAddressQueryResult* /*status*/) {

@@ -4,8 +4,8 @@
 #include <cstring>
 #include <string>
 
-// A run-time compiler that compiles nothing: every kernel is one empty section of code, and its
-// report says that it needs nothing.
+// A run-time compiler that compiles nothing: every kernel is one empty code section, and its
+// resource report is all zero.
 namespace {
 
 using Program = void*;
@@ -13,7 +13,7 @@ constexpr int kSuccess = 0;
 
 struct Cubin {
   Elf64_Ehdr head{};
-  Elf64_Shdr sections[2]{};  // names, code
+  Elf64_Shdr sections[2]{};  // section names, code
   char names[32] = "\0.shstrtab\0.text.harpe_kernel";
 };
 

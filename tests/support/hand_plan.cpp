@@ -14,7 +14,7 @@ T must(Checked<T> result) {
   return std::move(result).value();
 }
 
-constexpr std::int64_t kSlotBytes = 1 << 20;  // more than any block of the tests needs
+constexpr std::int64_t kSlotBytes = 1 << 20;  // larger than any block of the tests
 
 }  // namespace
 

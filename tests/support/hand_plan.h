@@ -11,26 +11,25 @@
 
 namespace harpe::test {
 
-// A plan written by hand, task by task: what the verifier's tests start from and then break.
-// Boxes are texts with one word per digit that has more than one value, in the buffer's order:
-// `3`, `1..3`, or `*`.
+// A plan written by hand, task by task, which the verifier's tests then corrupt. A box is a text
+// with one word per digit of more than one value, in the buffer's order: `3`, `1..3`, or `*`.
 class HandPlan {
  public:
-  // Program, mesh and normal form, one after the other.
+  // `text` is a program, a mesh and a normal form, in this order.
   explicit HandPlan(std::string_view text);
 
   // `holds` has one character per digit with more than one value: `*` all values, `.` one at a
   // time.
   AllocId slot(std::int64_t rank, const std::string& name, const std::string& buffer, Level level,
                DType dtype, std::string_view holds);
-  // Slots of one name on every rank; returns them by rank.
+  // Makes one slot of this name on every rank; returns them by rank.
   std::vector<AllocId> slots(const std::string& name, const std::string& buffer, Level level,
                              DType dtype, std::string_view holds);
   QueueId queue(std::int64_t rank, QueueKind kind);
 
   TaskId entry(std::int64_t rank);
   TaskId exit(std::int64_t rank);
-  // A task of the program's first statement if its kind belongs to one.
+  // A task; its statement is the program's first if its kind needs one.
   TaskId task(std::int64_t rank, QueueKind queue, TaskKind kind, std::vector<Ref> reads,
               std::vector<Ref> writes);
   TaskId compute(std::int64_t rank, std::string_view iter, std::vector<Ref> reads,

@@ -8,7 +8,7 @@ Outcome<Posted> HastyProvider::post(const Write& write) {
   Late late{.due = std::chrono::steady_clock::now() + late_, .write = write};
   late.write.token = kOwn;
   if (write.immediate) {
-    // The signal goes now and completes the put; its data follows.
+    // Posts the signal at once, which completes the put; the data follows later.
     HP_TRY(const Posted posted,
            honest_->post(
                SignalWrite{.peer = write.peer, .update = *write.immediate, .token = write.token}));

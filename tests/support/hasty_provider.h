@@ -8,8 +8,8 @@
 
 namespace harpe::transport::test {
 
-// The planted fault: data is sent a while after the signal that stands for it, and called complete
-// before it is. Whoever checks the order of what arrives must notice.
+// A planted fault: the provider sends data some time after its signal, and reports completion
+// before it sends. A check of the arrival order must detect this.
 class HastyProvider final : public Provider {
  public:
   HastyProvider(std::unique_ptr<Provider> honest, std::chrono::microseconds late)
@@ -37,7 +37,7 @@ class HastyProvider final : public Provider {
     std::chrono::steady_clock::time_point due;
     Write write;
   };
-  static constexpr Token kOwn = ~Token{0};  // of writes that were called complete already
+  static constexpr Token kOwn = ~Token{0};  // of writes already reported as complete
 
   std::unique_ptr<Provider> honest_;
   std::chrono::microseconds late_;

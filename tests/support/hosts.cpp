@@ -21,7 +21,7 @@ namespace {
 
 constexpr const char* kNetwork = "10.77.0.";
 constexpr int kPacket = 9'000;  // fewer, larger packets: the wire is one thread
-constexpr int kQueue = 10'000;  // packets a device holds; what it drops TCP sends 200 ms later
+constexpr int kQueue = 10'000;  // packets a device holds; TCP resends a dropped one after 200 ms
 
 ifreq request(const char* device) {
   ifreq asked{};
@@ -45,7 +45,7 @@ bool bring_up(int control, const char* device) {
   return ::ioctl(control, SIOCSIFFLAGS, &asked) == 0;
 }
 
-// A device in a network of this process alone; its file, or the step that failed.
+// Makes a device in a new network namespace. Returns its file, or sets `failed` to the failed step.
 int make_device(int host, std::string& failed) {
   const auto refuse = [&](const std::string& step) {
     failed = step + ": " + std::strerror(errno);
@@ -72,7 +72,7 @@ int make_device(int host, std::string& failed) {
   return device;
 }
 
-// One message with an open file, or with a text instead of one.
+// Sends one message that carries an open file, or else a text.
 void send_file(int socket, int file, const std::string& text) {
   char first = file >= 0 ? 'f' : 't';
   std::vector<iovec> parts = {{.iov_base = &first, .iov_len = 1}};
@@ -134,7 +134,7 @@ Host start(int host, const std::function<int(int)>& main) {
   const int device = make_device(host, failed);
   send_file(pair[1], device, failed);
   if (device < 0) std::_Exit(77);
-  ::close(device);  // the wire has it
+  ::close(device);  // the wire has a copy
   char go = 0;
   if (::read(pair[1], &go, 1) != 1) std::_Exit(77);
   const int status = main(host);
@@ -142,7 +142,7 @@ Host start(int host, const std::function<int(int)>& main) {
   std::_Exit(status);
 }
 
-// Until all have ended, or the limit is over.
+// Waits for all hosts; kills the remaining ones after `limit`.
 std::vector<int> collect(const std::vector<Host>& hosts, std::chrono::seconds limit) {
   const auto end = std::chrono::steady_clock::now() + limit;
   std::vector<int> statuses(hosts.size(), -1);

@@ -9,12 +9,12 @@
 
 namespace harpe::test {
 
-// Hosts on one machine: network namespaces, each a process with a device `tun0` of address
-// 10.77.0.HOST+1, and a wire between them. All is gone with the processes.
+// Hosts on one machine: one process per host in its own network namespace, with a device `tun0` of
+// address 10.77.0.HOST+1, joined by a wire. All of it disappears with the processes.
 struct HostOptions {
   int count = 2;
   WireOptions wire;
-  std::chrono::seconds limit{60};  // then whoever is left is ended
+  std::chrono::seconds limit{60};  // then the remaining hosts are killed
 };
 
 constexpr const char* kHostInterface = "tun0";
@@ -22,10 +22,10 @@ constexpr const char* kHostInterface = "tun0";
 
 struct HostRun {
   std::vector<int> statuses;        // exit statuses by host; 128 + a signal's number
-  std::optional<std::string> skip;  // why there are no test hosts here
+  std::optional<std::string> skip;  // why this machine cannot run test hosts
 };
-// Runs `main` on each host. `meddle` runs here meanwhile, to cut cables.
-// Requires: called by a process with one thread.
+// Runs `main` on each host. Meanwhile `meddle` runs in this process, for example to cut cables.
+// Requires: the calling process has one thread.
 [[nodiscard]] HostRun run_on_hosts(const HostOptions& options, const std::function<int(int)>& main,
                                    const std::function<void(Wire&)>& meddle = {});
 

@@ -8,7 +8,7 @@
 
 namespace harpe::testing_support {
 
-// What a broken invariant said while `action` ran, so that a test can name the input that broke it.
+// The message of the broken invariant raised by `action`; the test can then name the input.
 template <class Action>
 [[nodiscard]] std::optional<std::string> internal_error_of(Action&& action) {
   try {

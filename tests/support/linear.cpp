@@ -27,7 +27,7 @@ std::string write_program(const Linear& linear) {
   return text + "}\n";
 }
 
-// Pointwise tasks where the GEMM's result is, and what they make.
+// Adds pointwise tasks at the homes of the GEMM's result, and places what they compute.
 std::string extend(Script script, const Linear& linear) {
   script.program = "linear";
   std::vector<Step> added;

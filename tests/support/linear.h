@@ -7,8 +7,8 @@
 
 namespace harpe::test {
 
-// y = gelu(a b + bias): a GEMM under a named schedule of one of the shipped operators, and
-// pointwise tasks on the ranks that hold its result.
+// y = gelu(a b + bias): a GEMM of a shipped operator under a named schedule, and pointwise tasks on
+// the ranks that hold its result.
 struct Linear {
   std::string op = "ag_gemm";  // or gemm_rs, gemm_ar, gemm
   std::string schedule = "push";
@@ -16,7 +16,7 @@ struct Linear {
   std::int64_t n = 512;
   std::int64_t k = 512;
   std::string dtype = "bf16";
-  std::string state = "f32";  // of what pointwise tasks are applied to
+  std::string state = "f32";  // type of the pointwise tasks' operand
   bool has_gelu = true;       // else y = a b + bias
 };
 

@@ -7,7 +7,7 @@
 namespace harpe::transport::test {
 namespace {
 
-// Ends this process, and with it the run of all: nobody waits for a rank that failed.
+// Ends this process and thereby the whole run, so that no rank waits for a failed one.
 template <class T>
 void require(const Outcome<T>& outcome) {
   if (outcome.ok()) return;
@@ -26,7 +26,7 @@ void fill(RankEnd& end, std::int64_t offset, std::int64_t bytes, std::int64_t nu
   }
 }
 
-// Whether all of a message is there. Volatile: the network writes what this thread reads.
+// True if a message has arrived completely. Volatile: the network writes what this thread reads.
 bool is_there(RankEnd& end, std::int64_t offset, std::int64_t bytes, std::int64_t number) {
   for (std::int64_t at = 0; at < bytes; at += 8) {
     const volatile std::int64_t& word = end.at<std::int64_t>(0, offset + at);

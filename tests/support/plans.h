@@ -9,8 +9,8 @@
 
 namespace harpe {
 
-// The plan of a command line: "gemm m=8 …", mesh, schedule; everything on the way read back and
-// compared.
+// The plan of an operator such as "gemm m=8 …", a mesh and a schedule. Every intermediate text is
+// printed, parsed and compared.
 inline Plan make_plan(const std::string& op, const std::vector<std::string>& parameters,
                       const std::string& mesh, const std::string& schedule) {
   Session session(true);
@@ -20,7 +20,7 @@ inline Plan make_plan(const std::string& op, const std::vector<std::string>& par
   return std::move(plan).value();
 }
 
-// The plan of texts: a program, its mesh and a form.
+// The plan of a program, a mesh and a normal form, given as texts.
 inline Plan lower_texts(const std::string& program, const std::string& mesh,
                         const std::string& form) {
   const auto parse = [](const std::string& text, auto read) {

@@ -4,10 +4,10 @@
 
 namespace harpe::test {
 
-// The same plan with what its copy engines send to other ranks sent by proxy, under that fence.
+// The same plan, except that copies to other ranks go through the proxy under `fence`, not `ce`.
 [[nodiscard]] Plan by_proxy(Plan plan, Fence fence);
 
-// All-gather + GEMM on two ranks: chunks are pushed, one kernel a rank waits for each.
+// All-gather + GEMM on two ranks: chunks are pushed, and one kernel per rank waits for each chunk.
 [[nodiscard]] Plan push_plan();
 
 constexpr Fence kAllFences[] = {Fence::PerPut,  Fence::PerDestination, Fence::NicOrdered,

@@ -15,7 +15,7 @@ using Random = std::mt19937_64;
 struct Feature {  // an axis of columns
   std::string name;
   std::int64_t size = 1;
-  bool divided = false;  // values with it are, over x
+  bool divided = false;  // the axis of columns is divided over x
   [[nodiscard]] std::string digit() const { return "f" + name.substr(1) + "d"; }
 };
 
@@ -75,7 +75,7 @@ class Draft {
     return name;
   }
 
-  // A matrix of the program's rows; with a twin it nearly cancels that one.
+  // An input with the program's rows; with a twin it nearly cancels that input.
   std::string add_input(std::size_t feature, const std::string& twin) {
     const std::string name = declare(rows_, feature, type_);
     buffers_ += "  buffer " + name + " : " + std::string(print(type_)) + "[M, " +
@@ -145,18 +145,18 @@ class Draft {
     }
   }
 
-  // How a product of values with columns F comes to columns G.
+  // How a GEMM of values with columns F makes columns G.
   struct Way {
     std::string home;   // of the weights
     std::string items;  // before the drains
-    std::string drain;  // of every target: what follows its name
+    std::string drain;  // of every target: the text after its name
     std::string stage;  // of every weight
   };
 
-  // Of partial sums: operands have one type.
+  // The wire type of partial sums. They have one operand type.
   std::string wire() { return wire_ && one_in(2) ? " wire bf16" : ""; }
 
-  // Every rank has its part of the contraction.
+  // Every rank sums its part of the contraction.
   Way reduce(const Feature& from, const Feature& to) {
     Way way{.home = from.digit() + "@x",
             .items = "    par " + from.digit() + " on x\n",
@@ -173,7 +173,7 @@ class Draft {
     return way;
   }
 
-  // The columns come to where they are needed.
+  // The ranks gather the columns that they need.
   Way gather(const std::string& value, const Feature& from, const Feature& to) {
     Way way{.home = to.divided ? to.digit() + "@x" : "",
             .items = to.divided ? "    par " + to.digit() + " on x\n" : "",
@@ -186,7 +186,7 @@ class Draft {
     return way;
   }
 
-  // The values are everywhere.
+  // Every rank already has the values.
   Way keep(const Feature& from, const Feature& to) {
     Way way{.home = "", .items = "", .drain = "", .stage = ""};
     if (to.divided) {
@@ -225,7 +225,7 @@ class Draft {
     if (cancels) join("add", targets[0], targets[1]);
   }
 
-  // One pointwise nest with the columns of `a`.
+  // Adds one pointwise nest with the columns of `a`.
   void join(const std::string& leaf, const std::string& a, const std::string& b) {
     const std::size_t index = feature_of_.at(a);
     const std::string target = add_value(index);
@@ -251,7 +251,7 @@ class Draft {
     join(one_of(kTwo), current_, other);
   }
 
-  // Two inputs that cancel, added to what there is in this or that order.
+  // Adds two cancelling inputs to the current value, in a random order.
   void add_difference() {
     const std::size_t feature = feature_of_.at(current_);
     const std::string input = add_input(feature, "");
@@ -331,7 +331,7 @@ TensorMap draw_chain_inputs(const Chain& chain, std::uint64_t seed) {
     const DType type = chain.types.at(name);
     HostTensor tensor = random_tensor(type, {shape.first, shape.second}, seed, name);
     const bool positive = random() % 4 == 0;
-    const int up = type == DType::F16 ? 0 : 3;  // products of f16 shall not overflow
+    const int up = type == DType::F16 ? 0 : 3;  // so that f16 products do not overflow
     const double scale = std::ldexp(1, static_cast<int>(random() % 4) - 3 + up);
     const double gap = random() % 8 == 0 ? 0 : std::ldexp(1, -2 - static_cast<int>(random() % 19));
     const auto twin = chain.twins.find(name);

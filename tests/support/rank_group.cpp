@@ -10,7 +10,7 @@
 namespace harpe::transport::test {
 namespace {
 
-// Makes one rank's end. What went wrong, where something did.
+// Makes one rank's endpoint. Returns what went wrong, if anything.
 std::optional<Diag> join(RankEnd& end, const GroupOptions& options) {
   EndpointOptions endpoint = options.endpoint;
   endpoint.rank = end.rank;
@@ -79,7 +79,7 @@ bool run_group(const GroupOptions& options, const std::function<void(RankEnd&)>&
   for (RankEnd& end : ends) {
     threads.emplace_back([&] {
       run(end);
-      end.meet();  // others may still put into this rank until then
+      end.meet();  // until then other ranks may still put into this one
     });
   }
   threads.clear();

@@ -12,15 +12,15 @@ namespace harpe::transport::test {
 
 using MakeProvider = std::function<Checked<std::unique_ptr<Provider>>()>;
 
-// One rank of a test: its memory, its end, how it meets the others.
+// One rank of a test: its memory, its endpoint and its rendezvous with the other ranks.
 struct RankEnd {
   int rank = 0;
   std::vector<SharedMemory> memory;
   std::unique_ptr<Rendezvous> rendezvous;
   std::unique_ptr<Endpoint> endpoint;
-  Proxy* proxy = nullptr;  // that turns it, and perhaps others
+  Proxy* proxy = nullptr;  // that drives the endpoint, and perhaps others
 
-  // What all ranks gave. Nobody goes on before all are here; where one is gone the process ends.
+  // The contributions of all ranks; waits for all. If a rank has exited, this process exits too.
   [[nodiscard]] std::vector<Blob> gather(std::span<const std::byte> own) const;
   void meet() const { (void)gather({}); }
 
@@ -31,19 +31,19 @@ struct RankEnd {
 };
 
 struct GroupOptions {
-  std::vector<int> ranks;            // that are threads of this process, each
+  std::vector<int> ranks;            // each a thread of this process
   EndpointOptions endpoint{};        // `rank` is filled in
-  Meeting meeting{};                 // likewise, and `ranks`
-  std::vector<std::size_t> sizes{};  // of the regions
+  Meeting meeting{};                 // likewise; so is `ranks`
+  std::vector<std::size_t> sizes{};  // of the regions, in bytes
   MakeProvider make{};
-  bool one_proxy = true;  // for all ranks of the group
+  bool one_proxy = true;  // shared by all ranks of the group
 };
 
-// A name where nobody else meets, on this machine.
+// An address of this machine that no other rendezvous uses.
 [[nodiscard]] std::string new_address();
 
-// Runs each rank of the group in a thread; returns when all are done, after all of other groups.
-// False where a rank could not be set up, which is said on standard error.
+// Runs each rank in a thread; returns when the ranks of all groups are done. Returns false and
+// prints the reason to standard error if a rank cannot be set up.
 bool run_group(const GroupOptions& options, const std::function<void(RankEnd&)>& run);
 
 }  // namespace harpe::transport::test

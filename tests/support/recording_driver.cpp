@@ -11,10 +11,10 @@
 namespace harpe::testing_support {
 namespace {
 
-// How a graph and what is instantiated of it are kept: nodes stay where they are.
+// A graph or an instance of one. Nodes keep their addresses.
 struct RecordedGraph {
   std::vector<std::unique_ptr<RecordedNode>> nodes;
-  const RecordedGraph* of = nullptr;  // what it was instantiated of
+  const RecordedGraph* of = nullptr;  // the graph that it is an instance of
 };
 
 struct LoadedModule {
@@ -28,7 +28,7 @@ CUresult keep_call(std::string call) {
   return CUDA_SUCCESS;
 }
 
-// Of the kernel in a cubin: its bank of constants, less what the GPU keeps before the parameters.
+// The size of the parameters of a cubin's kernel: its constant bank without the reserved head.
 std::size_t parameter_bytes_of(const void* image) {
   constexpr std::string_view kBank = ".nv.constant0.";
   constexpr std::size_t kBeforeParameters = 0x210;  // of sm_90
@@ -84,7 +84,7 @@ CUresult set(CUdeviceptr at, unsigned char, std::size_t, CUstream) {
   return CUDA_SUCCESS;
 }
 
-// The node of an instantiated graph that was made of one of the graph's.
+// The node of an instance that was made from this node of its graph.
 RecordedNode& instance_of(CUgraphExec exec, CUgraphNode node) {
   auto& instance = *reinterpret_cast<RecordedGraph*>(exec);
   std::size_t at = 0;
@@ -122,7 +122,7 @@ CUdeviceptr next_address(std::size_t bytes) {
 }
 
 void record_memory(cuda::DriverApi& driver) {
-  // As kernels have it; the host has it where it is.
+  // Kernels see host memory at an address of its own.
   driver.cuMemHostGetDevicePointer = [](CUdeviceptr* address, void*, unsigned) {
     *address = next_address(0);
     return CUDA_SUCCESS;
@@ -233,7 +233,7 @@ void record_graphs(cuda::DriverApi& driver) {
   };
 }
 
-// What is instantiated of a graph, or is a child of another, keeps what the graph was then.
+// A child graph is recorded as it is when it is added.
 void record_captures(cuda::DriverApi& driver) {
   driver.capture_info = [](CUstream, CUstreamCaptureStatus* status, cuuint64_t*, CUgraph*,
                            const CUgraphNode**, std::size_t*) {

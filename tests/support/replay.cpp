@@ -12,11 +12,11 @@
 namespace harpe::test {
 namespace {
 
-// A value has one symbol; a partial state the symbols of its contributions.
+// A value has one symbol; a partial state has the symbols of its contributions.
 struct Held {
   bool is_state = false;
   std::vector<int> symbols;  // ascending
-  std::string part = "";     // "e1=2": what iterations with this value need of it; "" all of it
+  std::string part = "";     // "e1=2": only what iterations with this value need; "": all
   friend bool operator==(const Held&, const Held&) = default;
 };
 
@@ -117,14 +117,13 @@ class Machine {
     }
   }
 
-  // --- order
-  // --------------------------------------------------------------------------------------
+  // Order of events.
 
-  // Events are the ends of tasks; of a put, which ends when it is posted, also its arrival,
-  // numbered from the last task on.
+  // Every task is an event: its end. A put ends when it is posted; its arrival is a second event,
+  // numbered behind all tasks.
   [[nodiscard]] std::size_t arrival_of(std::size_t put) const { return plan_.tasks.size() + put; }
 
-  // Puts of the same queue up to this one; to the same rank only, or to any.
+  // The arrivals of all puts of this queue up to this put, to any rank or only to the same one.
   [[nodiscard]] std::set<std::size_t> arrivals_up_to(std::size_t put, bool same_rank) const {
     std::set<std::size_t> found;
     for (std::size_t t = 0; t <= put; ++t) {
@@ -136,14 +135,14 @@ class Machine {
     return found;
   }
 
-  // What has happened when the task behind `from` sees its signal.
+  // The events that have happened when task `to` sees the signal of task `from`.
   [[nodiscard]] std::set<std::size_t> seen_by(std::size_t from, std::size_t to, bool drains,
                                               std::optional<Fence> fence) const {
     if (!is_put(plan_, plan_.tasks[from])) return {from};
     if (drains) return arrivals_up_to(from, false);
     const RankId rank = plan_.queues[plan_.tasks[to].queue.index()].rank;
     const bool same_way = destination_of(plan_, plan_.tasks[from]) == rank;
-    // Only the destination is told by immediate data, or ordered with by a NIC.
+    // Immediate data and NIC ordering hold only at the destination of the put.
     const bool of_nic =
         fence == Fence::NicOrdered || fence == Fence::Batched || fence == Fence::Immediate;
     if (!fence || (of_nic && !same_way)) return {from};
@@ -175,7 +174,7 @@ class Machine {
     return before;
   }
 
-  // Tasks that run together: the members of a group, or one by itself; then the arrivals of puts.
+  // Events that happen together: the tasks of a collective, a single task, or the arrival of a put.
   [[nodiscard]] std::vector<std::vector<std::size_t>> units() const {
     std::vector<std::vector<std::size_t>> units;
     std::map<std::int32_t, std::size_t> group_unit;
@@ -212,8 +211,7 @@ class Machine {
     }
   }
 
-  // --- memory
-  // -------------------------------------------------------------------------------------
+  // Memory.
 
   [[nodiscard]] Point content_of(AllocId alloc, const Point& block) const {
     Point content = block;
@@ -260,10 +258,9 @@ class Machine {
     return all;
   }
 
-  // --- tasks
-  // --------------------------------------------------------------------------------------
+  // Tasks.
 
-  // What a put moves is there, and was read, when it arrives.
+  // A put reads its source and writes its destination when it arrives.
   void run_unit(const std::vector<std::size_t>& events) {
     std::vector<std::size_t> tasks = events;
     if (events.front() >= plan_.tasks.size()) {
@@ -330,7 +327,7 @@ class Machine {
     }
   }
 
-  // Per block, and per part of the iterations it is for ("" all).
+  // The symbol of each block, per part of the iterations that it serves ("": all).
   using Operands = std::map<Place, std::map<std::string, int>>;
 
   [[nodiscard]] int find_operand(const Operands& operands, const Leaf& leaf, const Place& place,
@@ -379,7 +376,7 @@ class Machine {
     return made;
   }
 
-  // Source by source. Under lse an o is only ever combined beside the l it was made with.
+  // Combines source by source. Under lse an o must come with the l of the same source.
   std::map<Place, std::vector<int>> gather(const Leaf& leaf, const Task& task,
                                            const std::vector<Held>& parts) {
     const bool stored = leaf.stmt().monoid == Monoid::Store;
@@ -405,7 +402,7 @@ class Machine {
     return made;
   }
 
-  // Every o has an l with its values of the digits they share, of the same contributions.
+  // True if every o has an l at the shared digits, made of the same contributions.
   [[nodiscard]] bool is_tied(const Leaf& leaf,
                              const std::map<Place, std::vector<int>>& source) const {
     const std::string& o = leaf.stmt().targets[0].buffer;
@@ -425,7 +422,7 @@ class Machine {
     });
   }
 
-  // What the home of `alloc` holds of a block, or null.
+  // What the home `alloc` holds of a block, or null.
   [[nodiscard]] const Held* held_at(const Alloc& alloc, const Point& p) const {
     const auto slot = memory_.find(static_cast<std::int32_t>(&alloc - plan_.allocs.data()));
     if (slot == memory_.end()) return nullptr;
@@ -433,8 +430,8 @@ class Machine {
     return cell == slot->second.end() ? nullptr : &cell->second;
   }
 
-  // Homes of equal region and different coordinates along the buffer's partial axes hold the parts
-  // of one state: what they were finalised from, put together.
+  // A buffer with partial axes has one home per coordinate along them, each with a part of one
+  // state. Their finalised contributions together must be those of the program.
   [[nodiscard]] bool is_right(const Alloc& alloc, const Point& p) {
     const BufferTable& table =
         blocks_.buffers()[static_cast<std::size_t>(blocks_.find_buffer(alloc.buffer))];

@@ -10,7 +10,7 @@
 #include "ir/mask.h"
 #include "plan/plan.h"
 
-// The statements that tests/support/replay.h runs.
+// Statements as tests/support/replay.h runs them.
 namespace harpe::test {
 
 class Symbols {
@@ -40,7 +40,7 @@ inline std::vector<Point> points_in(const Box& box) {
   return points;
 }
 
-// One statement, with what each iteration touches.
+// One statement and the blocks that each iteration touches.
 class Leaf {
  public:
   Leaf(const Program& program, const Blocks& blocks, const Nest& nest, std::size_t stmt)
@@ -65,7 +65,7 @@ class Leaf {
                              interval(mask->key_axis, point)) != Coverage::Empty;
   }
 
-  // The blocks of an access, as points over the buffer's digits; empty ones left out.
+  // The non-empty blocks of an access, as points over the buffer's digits.
   [[nodiscard]] std::vector<Point> touched(const Access& access, const Point& point) const {
     const BufferTable& buffer =
         blocks_.buffers()[static_cast<std::size_t>(blocks_.find_buffer(access.buffer))];
@@ -93,7 +93,7 @@ class Leaf {
     return blocks_.elements(id, block) == 0;
   }
 
-  // The leaf's result there: everything it read, and where.
+  // The symbol of the leaf's result at a point: every block that it read, and where.
   template <class Lookup>
   [[nodiscard]] int contribution(Symbols& symbols, const Point& point, Lookup&& lookup) const {
     std::string text = "leaf " + name() + " at ";
@@ -127,8 +127,8 @@ class Leaf {
     return digit;
   }
 
-  // Slot and token digits by their slabs; experts where the space has them for the choices. Axes
-  // keep their names through the routes of the tests.
+  // Slot and token digits correspond through their slabs; expert digits keep their own. The routes
+  // of the tests do not rename axes.
   [[nodiscard]] int partner(const Route& route, int digit, const AxisTable& own) const {
     if (own.name == route.slots[0]) return digit;
     const int slots = blocks_.find_axis(route.slots[1]);

@@ -74,7 +74,7 @@ void add_step(ReportPage& page, double begin, double work, double step, TaskId c
   add(Spending::Signal, 3, copy, "signal of rank 7");
 }
 
-// What all ranks do together, and what the last of it waits for.
+// Adds the collective of all ranks and the fold that waits for it.
 template <class Add>
 void add_end(const Add& add, std::int32_t queue) {
   add({.queue = queue + 2,
@@ -95,7 +95,7 @@ void add_end(const Add& add, std::int32_t queue) {
        .bound = {}});
 }
 
-// Every rank computes on one queue and copies on another; a step waits for the copy before it.
+// Every rank computes on one queue and copies on another; a step waits for the preceding copy.
 void add_timeline(ReportPage& page, int ranks, int steps) {
   const double step = 400.0 / steps;
   PageTimeline timeline;

@@ -10,7 +10,7 @@
 
 namespace harpe {
 
-// A folder of its own for one test, gone afterwards.
+// A temporary folder for one test, removed afterwards.
 class Scratch {
  public:
   Scratch() {

@@ -9,8 +9,7 @@
 namespace harpe::test {
 
 constexpr std::size_t kLargestPacket = 65'536;
-// Of an IPv4 packet: where the last byte of the destination's address stands. Host h
-// is 10.77.0.h+1.
+// Offset of the last byte of the destination address in an IPv4 packet. Host h is 10.77.0.h+1.
 constexpr std::size_t kDestinationAt = 19;
 constexpr int kVersion4 = 4;
 
@@ -73,7 +72,7 @@ void Wire::deliver(Clock::time_point now) {
   for (std::deque<Packet>& queue : under_way_) {
     while (!queue.empty() && queue.front().due <= now) {
       const Packet& packet = queue.front();
-      // A device that takes no more loses it, as a switch would.
+      // A full device drops the packet, as a switch would.
       (void)!::write(devices_[packet.to], packet.bytes.data(), packet.bytes.size());
       queue.pop_front();
     }
@@ -81,7 +80,7 @@ void Wire::deliver(Clock::time_point now) {
 }
 
 std::chrono::nanoseconds Wire::until_next(Clock::time_point now) const {
-  std::chrono::nanoseconds rest = std::chrono::milliseconds(20);  // to look whether to stop
+  std::chrono::nanoseconds rest = std::chrono::milliseconds(20);  // how often to check `stop`
   for (const std::deque<Packet>& queue : under_way_) {
     if (!queue.empty()) rest = std::min<std::chrono::nanoseconds>(rest, queue.front().due - now);
   }

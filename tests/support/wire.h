@@ -10,11 +10,11 @@ namespace harpe::test {
 
 struct WireOptions {
   std::chrono::microseconds delay{0};  // one way
-  double bytes_per_second = 0;         // of each host's way out; 0: as fast as this process
+  double bytes_per_second = 0;         // sending rate of each host; 0: as fast as this process
 };
 
-// The network between test hosts: packets that their TUN devices send come here, and go on later.
-// Takes the devices' file descriptors and closes them.
+// The network between test hosts: it reads the packets of their TUN devices and delivers them after
+// the delay. It takes the devices' file descriptors and closes them.
 class Wire {
  public:
   Wire(std::vector<int> devices, const WireOptions& options);
@@ -22,11 +22,11 @@ class Wire {
   Wire& operator=(const Wire&) = delete;
   ~Wire();
 
-  // Carries packets until it is asked to stop.
+  // Carries packets until `stop` is set.
   void run(const std::atomic<bool>& stop);
-  // Whatever a host sends or should get from here on is lost, as if its cable were pulled.
+  // Drops all packets from or to a host from here on, as if its cable were pulled.
   void cut(int host) { is_cut_[static_cast<std::size_t>(host)].store(true); }
-  // What a host sends from here on takes so many times as long, its delay and its rate.
+  // Multiplies the delay and the transmission time of a host's packets from here on.
   void slow(int host, int times) { slowness_[static_cast<std::size_t>(host)].store(times); }
 
  private:
@@ -42,8 +42,8 @@ class Wire {
 
   std::vector<int> devices_;
   WireOptions options_;
-  std::vector<std::deque<Packet>> under_way_;  // by sender: due in this order
-  std::vector<Clock::time_point> free_at_;     // by sender: its way out
+  std::vector<std::deque<Packet>> under_way_;  // by sender, in the order of delivery
+  std::vector<Clock::time_point> free_at_;     // by sender: when its link is free
   std::unique_ptr<std::atomic<bool>[]> is_cut_;
   std::unique_ptr<std::atomic<int>[]> slowness_;  // by sender
   std::vector<char> buffer_;

@@ -1,6 +1,6 @@
-"""bench/families: whom it asks for what, what it makes of the answers, and how it shows them.
+"""bench/families: its commands, how it evaluates the answers, and its tables.
 
-bench_test.py [HARPE]: with the binary also a family on CPU ranks, as it is.
+bench_test.py [HARPE]: with the binary also a real family on CPU ranks.
 """
 import contextlib
 import io
@@ -19,8 +19,8 @@ import tables  # noqa: E402
 
 families = scripts.load("families")
 
-# Answers in place of the binary: so many GPUs, the recorded times, and taxes; notes what it is
-# asked. `sleep` is how long a measurement takes.
+# Replaces the binary: it reports `gpus` GPUs, the recorded times and taxes, and records its
+# commands. `sleep` is the duration of a measurement.
 STAND_IN = """#!{python}
 import json, pathlib, sys, time
 words = sys.argv[1:]

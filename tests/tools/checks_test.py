@@ -1,4 +1,4 @@
-"""The checks of the sources find what they are for, and accept what is right."""
+"""The checks of the sources find the faults that they look for, and accept correct sources."""
 import graphlib
 import pathlib
 import sys
@@ -66,7 +66,7 @@ class Layers(unittest.TestCase):
                 f"src/{name}:1: it decides what H200s launch and reaches <cuda.h>"])
         self.assertEqual(self.findings("exec/cuda/kernels/gemm/prepare_gemm.cpp",
                                        "#include <cuda.h>\n"), [])
-        # Through a header of ours.
+        # Included through a header of this project.
         self.assertEqual(self.findings("exec/cuda/target/a.cpp",
                                        '#include "exec/cuda/kernels/through_cuda.h"\n'), [
             "src/exec/cuda/target/a.cpp:1: it decides what H200s launch and reaches <cuda.h>"])

@@ -1,12 +1,12 @@
-"""`harpe show --stage launches`: every task is launched once, and no wait is for ever.
+"""`harpe show --stage launches`: every task is launched once, and every wait ends.
 
     launches_test.py HARPE
 
-The reader here shares nothing with what prints the text. For every named schedule on 2, 3, 4 and 8
-ranks: each task is done by one launch; signals grow by as much as their waits ask for; kernels read
-and store whole operands; two executions in a row come to their ends; and the verifier proves it.
-`--paranoid` reads launch plans back, binds them at made-up addresses and proves them: with GPUs of
-their own, with shared GPUs, and with collectives by NCCL; and those of CPU ranks.
+The reader here shares no code with the printer of the text. For every named schedule on 2, 3, 4 and
+8 ranks: each task belongs to one launch; signals grow by as much as their waits require; kernels
+read and store whole operands; two consecutive executions end; and the verifier proves the launch
+plan. `--paranoid` parses launch plans back, binds them at made-up addresses and proves them: with a
+GPU per rank, with shared GPUs, with NCCL collectives, and for CPU ranks.
 """
 import re
 import subprocess
@@ -31,7 +31,7 @@ def harpe(*arguments):
 
 
 def clauses(text):
-    """The words of a launch's line with what follows each."""
+    """Maps each keyword of a launch's line to the words behind it."""
     found, word = {}, None
     for token in text.split():
         if token in WORDS and not (word == "begins" and not found[word]):
@@ -50,7 +50,7 @@ class Kernel:
     def __init__(self, name):
         self.name = name
         self.arrivals = []  # signals awaited, or None
-        self.panels = []  # (arrivals it meets, signals of addends, fused store or None)
+        self.panels = []  # (arrivals it waits for, signals of addends, fused store or None)
         self.fused_stores = []  # raises
         self.fused_copies = []  # signals
 
@@ -126,11 +126,11 @@ class Text:
 
 
 class Run:
-    """Two executions by streams and signals; one thread block does a kernel's panels."""
+    """Two executions by queues and signals; one thread block runs all panels of a kernel."""
 
     def __init__(self, text):
         self.text = text
-        self.raised = [0] * len(text.signals)  # executions' worth, times arrivals
+        self.raised = [0] * len(text.signals)  # executions, times arrivals
         self.over = [0] * len(text.launches)  # executions
         self.begun = [0] * len(text.launches)
         self.by_queue = {}
@@ -147,7 +147,7 @@ class Run:
             self.raised[signal] += adds or self.text.signals[signal][1]
 
     def steps_of(self, launch, execution):
-        """Yields while it has to wait."""
+        """A generator that yields while the launch has to wait."""
         def wait(signals):
             while not all(s is None or self.is_there(s, execution) for s in signals):
                 yield
@@ -178,7 +178,7 @@ class Run:
             yield from self.steps_of(launch, execution)
 
     def execute(self, execution):
-        """What does not come to its end."""
+        """Runs one execution; returns the queues that do not end."""
         queues = {key: self.queue_of(launches, execution)
                   for key, launches in self.by_queue.items()}
         while queues:

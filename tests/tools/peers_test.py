@@ -1,4 +1,4 @@
-"""bench/peers.py: what it measures, what becomes of workers that hang or end, and its tables."""
+"""bench/peers.py: its measurements, its handling of workers that hang or exit, and its tables."""
 import contextlib
 import io
 import json
@@ -16,9 +16,9 @@ import peers  # noqa: E402
 import peers_parameters  # noqa: E402
 import tables  # noqa: E402
 
-# In place of the worker: every way takes 100 us, but those whose case's name is in `do`: there rank
-# 0 ends, or all hang; a crew whose first job is `do`'s "never begins" does nothing. Notes what it
-# sees of its environment.
+# Replaces the worker: every peer takes 100 us, except for the (case, peer) pairs in `do`. There
+# rank 1 exits, or all ranks hang. Workers whose first job is `do`'s "never begins" do nothing.
+# Checks its environment.
 STAND_IN = """
 import json, os, pathlib, sys, time
 folder, first = pathlib.Path(sys.argv[1]), int(sys.argv[2])
@@ -44,7 +44,7 @@ for place, job in list(enumerate(json.loads((folder / "jobs.json").read_text()))
             lines.write(json.dumps(line) + "\\n")
 """
 
-# In place of the binary: Harpe takes 80 us, then 40, and then it cannot; `auto` 100, then 50; in a
+# Replaces the binary: Harpe takes 80 us, then 40, and then fails; `auto` takes 100, then 50; in a
 # graph 50, then 25.
 HARPE = """#!/usr/bin/env python3
 import json, pathlib, sys

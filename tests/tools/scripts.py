@@ -1,4 +1,4 @@
-"""Scripts of bench/ as modules, for their tests."""
+"""Loads scripts of bench/ as modules, for their tests."""
 import importlib.machinery
 import importlib.util
 import pathlib
@@ -10,7 +10,7 @@ sys.path.insert(0, str(ROOT / "bench"))
 
 
 def load(name):
-    """A script of bench/ as a module, whatever its name ends in."""
+    """Loads a script of bench/ as a module, whatever its file extension."""
     loader = importlib.machinery.SourceFileLoader(name, str(ROOT / "bench" / name))
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader(name, loader))
     sys.modules[name] = module

@@ -1,4 +1,4 @@
-"""bench/two_builds: its interval, its verdicts, what it asks of both builds, and what it reports.
+"""bench/two_builds: its interval, its verdicts, the commands for both builds, and its report.
 
 two_builds_test.py [HARPE]: with the binary also the five families on CPU ranks.
 """
@@ -18,8 +18,8 @@ import scripts
 HARPE = sys.argv[1] if len(sys.argv) > 1 else None
 two_builds = scripts.load("two_builds")
 
-# In place of a binary: it lowers to a plan with two outputs, and an execution takes `times`
-# microseconds, of which one is taken for each turn. `fails` says which verb fails and how.
+# Replaces a binary: it lowers to a plan with two outputs. Run number i takes the i-th of `times`,
+# in microseconds, in rotation. `fails` names the command that fails, and its message.
 STAND_IN = """#!{python} -IS
 import json, pathlib, sys, time
 words, folder, name = sys.argv[1:], pathlib.Path({folder!r}), {name!r}
@@ -49,7 +49,7 @@ document = {{"time_us": [1e6] * 3 + [time_us] * (int(words[words.index("--iters"
 if verb != "times":
     pathlib.Path(words[words.index("--json") + 1]).write_text(json.dumps(document))
 """
-# The binary with another seed than it is given.
+# Runs the binary with a different seed than requested.
 OTHER_SEED = """#!{python}
 import os, sys
 words = sys.argv[1:]
@@ -144,7 +144,7 @@ class Verdicts(Folder):
         _, _, document = self.compare(
             self.build("a"), self.build("b", [101, 102]), CASE, "--rounds", "4", "--seeds", "2",
             "--ranks", "3", "--iters", "2", "--backend", "cpu", "--", "--wait", "9")
-        self.assertEqual(document["cases"][0]["a_us"], [100] * 4)  # without what warms up
+        self.assertEqual(document["cases"][0]["a_us"], [100] * 4)  # without the warm-up
         self.assertEqual(document["cases"][0]["b_us"], [101, 102] * 2)
         self.assertEqual([words[0] for words in self.asked("lower")], ["a"])
         self.assertEqual(self.asked("lower")[0][2:-1], [*CASE.split(), "--mesh", "ranks=3", "-o"])

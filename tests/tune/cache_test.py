@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A cache entry that is broken in any way: every verb passes it over with a warning, and is done.
+"""A cache entry may be corrupt in any way: every command warns, ignores it, and succeeds.
 
 cache_test.py HARPE
 """
@@ -10,7 +10,7 @@ import sys
 import tempfile
 
 HARPE = sys.argv[1]
-LIMIT = 120  # seconds; each takes far less, and none may wait for a pipe
+LIMIT = 120  # seconds; each run takes far less, and none may block on a pipe
 SUBJECT = ["attention", "seq=256", "heads=8", "--mesh", "cp=4"]
 VERBS = {
     "run": [*SUBJECT],
@@ -34,7 +34,7 @@ def harpe(*words):
 
 
 def hash_text(text):
-    """As src/support/hash.cpp: FNV-1a of 128 bits."""
+    """FNV-1a of 128 bits, as in src/support/hash.cpp."""
     value = 0x6c62272e07bb014262b821756295c58d
     for byte in text.encode():
         value = (value ^ byte) * 0x1000000000000000000013b % (1 << 128)
@@ -49,7 +49,7 @@ def body_of(text):
     return text.split("\n", 1)[1]
 
 
-# Each is given the place of the entry and its text, and leaves something else there.
+# Each function gets the path of the entry and its text, and leaves something broken there.
 def form_without_its_moves(place, text):
     body = "".join(line for line in body_of(text).splitlines(True)
                    if not line.lstrip().startswith(("stage ", "drain ")))
@@ -106,13 +106,13 @@ def folder_that_holds_something(place, _):
     (place / "some").mkdir(parents=True)
 
 
-# With the code of the warning; none for what looks to a reader as if nothing were there.
+# Each with the code of the warning.
 BROKEN = [(form_without_its_moves, "I410"), (form_of_other_names, "I410"),
           (form_of_other_extents, "I410"), (cut_short, "I410"), (empty, "I410"),
           (bytes_of_no_text, "I410"), (hole_of_a_terabyte, "I101"), (pipe, "I101"),
           (link_to_a_device, "I101"), (link_to_nothing, "I101"), (folder, "I101"),
           (folder_that_holds_something, "I101")]
-# Forms are looked at where they are used.
+# `cache list` does not check forms; only commands that use them do.
 HIDDEN_FROM_LIST = {form_without_its_moves, form_of_other_names, form_of_other_extents}
 
 
@@ -144,7 +144,7 @@ def main():
                 breaks(place, good)
                 done = harpe(verb, *words, "--cache", cache)
                 if verb == "tune" and breaks is folder_that_holds_something:
-                    # Nor can the new answer take its place.
+                    # The new entry cannot replace it either.
                     check(done.returncode == 0 and "warning[I102]" in done.stderr, done.stderr)
                 expect_passed_over(done, code, place, breaks.__name__, verb)
             remove(place)

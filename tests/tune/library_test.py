@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Libraries in place of a schedule, on GPUs: they run, are right, take turns, and are remembered.
+"""Libraries instead of a schedule, on GPUs: they run, are right, take turns, and are remembered.
 
 library_test.py HARPE. Skipped (77) without two GPUs, NCCL and cuBLASLt.
 """
@@ -30,7 +30,7 @@ def harpe(folder: str, *words: str) -> tuple[dict, str]:
     return json.loads(done.stdout), done.stderr
 
 
-# How many GPUs there are, and which libraries are missing.
+# The number of GPUs, and the names of missing libraries.
 def examine(folder: str) -> tuple[int, set[str]]:
     found, _ = harpe(folder, "doctor")
     return len(found["gpus"]), {one["name"] for one in found["libraries"] if not one["version"]}
@@ -47,7 +47,7 @@ def check_run(folder: str, mesh: list[str], name: str, sizes: list[str]) -> None
     print(f"{name}: {ran['library']}, {min(ran['time_us']):.1f} us")
 
 
-# `auto` does what the cache remembers, and says so where that is no schedule.
+# `auto` runs what the cache remembers, and reports it if that is a library.
 def check_tuned(folder: str, mesh: list[str], name: str, sizes: list[str]) -> None:
     cache = ["--cache", str(pathlib.Path(folder) / "cache"), "--backend", "cuda"]
     tuned, _ = harpe(folder, "tune", name, *sizes, *mesh, *cache, "--measure", "--top", "2")

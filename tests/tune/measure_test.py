@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a search found is executed; the fastest is chosen and kept, and predictions are judged.
+"""`tune --measure` executes what the search found, keeps the fastest, and judges predictions.
 
 measure_test.py HARPE.
 """
@@ -48,7 +48,7 @@ def main() -> int:
                        "--iters", "3", "--cache", "cache", "-o", "best.plan",
                        "--measurements", "a_plans.jsonl")
         measured = check_measured(result)
-        # `auto` takes what was measured, where plans run on such processors.
+        # `auto` runs the measured schedule on processors of the measured kind.
         entry = harpe(folder, "cache", "list", "--dir", "cache")["entries"][0]
         kept = [one for one in entry["schedules"] if one["measured_us"] is not None]
         assert [one["label"] for one in kept] == [measured["schedules"][0]["label"]], kept
@@ -57,7 +57,7 @@ def main() -> int:
         by_file = harpe(folder, "run", "best.plan", "--check")
         for name in ("schedule", "tasks", "memory_bytes"):
             assert by_auto[name] == by_file[name], name
-        # The lines are predicted again as they were.
+        # Predicting the recorded lines again gives the same agreement.
         lines = pathlib.Path(folder, "a_plans.jsonl").read_text(encoding="utf-8").splitlines()
         assert len(lines) == measured["timed"]
         again = harpe(folder, "validate", "--measured", ".", "--machine", result["machine"])

@@ -34,7 +34,7 @@ MORE = [
     ["gemm", *PRODUCT, "--mesh", "x=4", "--cuts", "0", "--contract", "free"],
     ["attention", *GROUPED, "--mesh", "x=4", "--cuts", "0", "--contract", "free"],
 ]
-# What only the walk over ranks and steps finds out; everything else is a mistake of the space.
+# Reasons that only the walk over ranks and steps can find; any other is a fault of the space.
 KNOWN_REFUSALS = ("is not a rotation", "blocks that no rank along these axes holds")
 
 

@@ -14,8 +14,8 @@
 
 #include <gtest/gtest.h>
 
-// Every executor does what a verified plan says: the results of the program, within what rounding
-// explains, the same bits on every run. A new executor adds one line to `Executors`.
+// Every executor computes what a verified plan states: the results of the program within rounding,
+// with the same bits on every run. A new executor adds one line to `Executors`.
 namespace harpe::test {
 namespace {
 
@@ -76,9 +76,9 @@ TensorMap draw_inputs(const Program& program) {
   return inputs;
 }
 
-// The bound of commir.md 9, times four: a contraction of length k summed in the state's type, one
-// rounding per rank on the way and one at the end in the output's. Scores of attention are about as
-// exact as its operands' products.
+// Four times the bound of commir.md 9: a contraction of length k summed in the state's type, one
+// rounding per rank on the wire and one in the output's type. Attention scores are about as exact
+// as the products of its operands.
 double bound_of(const Program& program, const Buffer& output, std::int64_t ranks, double scale) {
   double k = 1;
   DType coarsest = DType::F64;
@@ -134,7 +134,7 @@ void check_executor(Executor& executor, const Plan& plan, const Program& program
   }
 }
 
-// Whether the executor takes the plan at all: GPUs leave some kinds of work to CPU ranks.
+// False if the executor refuses the plan: the GPU back end leaves some kinds of work to CPU ranks.
 template <class Maker>
 bool check_plan(const Plan& plan, const Program& program) {
   const Checked<Certificate> certificate = verify(plan);
@@ -172,7 +172,7 @@ void check_examples(const std::vector<std::string>& programs, const std::vector<
           continue;
         }
         ++(check_plan<Maker>(plan.value(), program) ? checked : refused);
-        if (testing::Test::HasFailure()) return;  // the first difference says most
+        if (testing::Test::HasFailure()) return;  // the first difference is the most useful
       }
     }
   }

@@ -47,7 +47,7 @@ std::vector<Example> examples_for(const std::vector<std::string>& programs) {
       if (std::ranges::find(programs, name) == programs.end()) continue;
       examples.push_back({.program = *program, .mesh = *mesh, .form = *form});
       examples.back().form.program = name;
-      // The examples name kernels of GPUs for bf16; here every executor takes its own.
+      // The examples name GPU kernels for bf16; without a name every executor picks its own.
       for (NestForm& nest : examples.back().form.nests) nest.leaf.kernel.reset();
     }
   }

@@ -17,7 +17,7 @@ struct Example {
   NormalForm form;
 };
 
-// Every example for one of `programs`; a form for `attn` also with the masked program.
+// All examples of `programs`; a form for `attn` also appears with the masked program.
 [[nodiscard]] std::vector<Example> examples_for(const std::vector<std::string>& programs);
 
 // The program with other axis sizes, and with `dtype` for every bf16 buffer.

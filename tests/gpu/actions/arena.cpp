@@ -69,7 +69,7 @@ std::int64_t Arena::add(DType dtype, std::int64_t elements, double bound, std::i
 
 std::string Arena::compare(const std::vector<std::byte>& expected,
                            const std::vector<std::byte>& found) const {
-  std::vector<bool> near(expected.size(), false);  // bytes that need not be equal
+  std::vector<bool> near(expected.size(), false);  // bytes compared within a bound
   for (const Region& region : regions_) {
     const std::int64_t size = size_in_bytes(region.dtype);
     if (region.bound == 0) continue;

@@ -12,15 +12,15 @@
 
 namespace harpe::testing_support {
 
-// Operands of one action side by side with poison around them; the same places in the host's memory
-// and in a GPU's.
+// Operands of one action, side by side with poison around them, at the same offsets in host memory
+// and in a GPU's memory.
 class Arena {
  public:
   explicit Arena(unsigned seed) : random_(seed) {}
 
-  // Room for so many numbers, somewhere behind what there is, drawn from -1 to 1. Results differ by
-  // no more than `bound` between who computes, and 0 means not by one bit. `shift` elements off a
-  // multiple of 256 bytes. Returns where it begins, in bytes.
+  // Appends `elements` numbers drawn from -1 to 1. Host and GPU may differ in them by `bound`,
+  // relative for values above 1; 0 requires equal bits. The region begins `shift` elements off a
+  // multiple of 256 bytes. Returns its offset in bytes.
   std::int64_t add(DType dtype, std::int64_t elements, double bound = 0, std::int64_t shift = 0);
 
   [[nodiscard]] std::mt19937& random() { return random_; }
@@ -30,7 +30,7 @@ class Arena {
   [[nodiscard]] std::vector<std::byte>& bytes() { return bytes_; }
   [[nodiscard]] const std::vector<std::byte>& bytes() const { return bytes_; }
 
-  // What `found` has that `expected` has not, in words; empty where all is well.
+  // The first difference between the two as text; empty if there is none.
   [[nodiscard]] std::string compare(const std::vector<std::byte>& expected,
                                     const std::vector<std::byte>& found) const;
 
@@ -46,7 +46,7 @@ class Arena {
   std::vector<Region> regions_;
 };
 
-// An action whose operands lie from `base` on.
+// Makes an action with its operands at `base`.
 using MakeAction = std::function<actions::Action(std::byte* base)>;
 
 }  // namespace harpe::testing_support

@@ -15,12 +15,12 @@ using actions::Loop;
 
 constexpr std::array kTypes = {DType::BF16, DType::F16, DType::F32, DType::F64};
 
-// Heads that share keys: [batch, position, (key head, group), features].
+// Heads that share keys, as [batch, position, (key head, group), features].
 struct Heads {
   std::int64_t batch, queries, keys, kv_heads, group, head_dim, value_dim;
   DType dtype;
   Visibility visible;
-  bool pool = false;  // all batch entries have their keys in one storage, that of the first
+  bool pool = false;  // all batch entries share the first entry's keys
 
   [[nodiscard]] std::int64_t heads() const { return kv_heads * group; }
   [[nodiscard]] double scale() const { return 1 / static_cast<double>(head_dim); }
@@ -56,12 +56,12 @@ Heads draw_heads(Arena& arena, DType dtype, bool usual) {
   return h;
 }
 
-// Integers that masks read, of each batch entry; some do not exist.
+// The integers that masks read, per batch entry; absent tables are -1.
 struct Masks {
   std::int64_t documents = -1;
   std::int64_t length = -1;
   std::int64_t pages = -1;
-  std::int64_t positions = 0;  // of documents
+  std::int64_t positions = 0;  // entries of `documents`
   std::int64_t page = 1;
   std::int64_t page_count = 0;
   std::int64_t first_query = 0;
@@ -79,7 +79,7 @@ struct Masks {
             .first_query = first_query,
             .first_key = first_key};
   }
-  // Steps of tables, the last operands, from batch entry to batch entry.
+  // Sets the strides of the mask tables, the last operands, over batch entries.
   template <std::size_t kAll>
   void add_steps(Loop<kAll>& batch) const {
     if (documents >= 0) batch.bytes[kAll - 3] = positions * 4;
@@ -101,7 +101,7 @@ Masks draw_masks(Arena& arena, const Heads& h) {
   masks.first_key = arena.draw(0, 9);
   masks.positions = std::max(h.queries + masks.first_query, h.keys + masks.first_key);
   const std::int64_t kind = arena.draw(1, 5);
-  if (kind % 2 == 1 && kind < 4) {  // documents do not lie in pages
+  if (kind % 2 == 1 && kind < 4) {  // paged caches have no documents
     std::vector<std::int64_t> documents;
     for (std::int64_t i = 0; i < h.batch * masks.positions; ++i) {
       documents.push_back(i / arena.draw(20, 30));
@@ -116,7 +116,7 @@ Masks draw_masks(Arena& arena, const Heads& h) {
   if (kind >= 4) {
     masks.page = arena.draw(1, 40);
     masks.page_count = (h.keys + masks.first_key + masks.page - 1) / masks.page;
-    std::vector<std::int64_t> pages;  // in any order, some nowhere, none twice
+    std::vector<std::int64_t> pages;  // random order, some absent, none twice
     for (std::int64_t sequence = 0; sequence < h.batch; ++sequence) {
       std::vector<std::int64_t> own(static_cast<std::size_t>(masks.page_count));
       std::iota(own.begin(), own.end(), 0);
@@ -155,7 +155,7 @@ Tensor add_tensor(Arena& arena, const Heads& h, std::int64_t rows, std::int64_t 
           .dtype = dtype};
 }
 
-// How far a tensor moves in a loop over batch entries, key heads or a group's heads.
+// Bytes from one index of a loop to the next: 0 batch entries, 1 key heads, 2 heads of a group.
 std::int64_t step_of(const Tensor& tensor, const Heads& h, int loop) {
   const bool of_keys = tensor.rows == h.keys && tensor.heads == h.kv_heads;
   if (loop == 0 && h.pool && of_keys) return 0;
@@ -182,8 +182,8 @@ struct Bounds {
   double lse;
 };
 
-// Scores are off by `score`, weights by twice that, relatively; kernels for tensor cores round them
-// to the operands' type too, and take powers of 2 that are off by 2^-22.
+// Scores err by `score`, weights relatively by twice that. Tensor-core kernels also round weights
+// to the operands' type, and compute powers of 2 with an error of 2^-22.
 Bounds bounds_of(const Heads& h) {
   const double unit = unit_roundoff(state_dtype(h.dtype));
   const double score = 2 * static_cast<double>(h.head_dim + 4) * unit;
@@ -193,7 +193,7 @@ Bounds bounds_of(const Heads& h) {
           .lse = 2 * score + static_cast<double>(h.keys + 8) * unit + (half ? 0x1p-16 : 0)};
 }
 
-// NaN in the keys and values that no query sees for the lengths' sake.
+// Puts NaN into keys and values beyond the lengths, which no query may read.
 void poison_unseen(Arena& arena, const Heads& h, const Masks& masks, const Tensor& tensor) {
   if (masks.length < 0 || masks.pages >= 0) return;
   for (std::int64_t entry = 0; entry < h.batch; ++entry) {
@@ -256,8 +256,8 @@ TEST_F(Attention, is_the_hosts) {
   EXPECT_GT(fast, 4);
 }
 
-// One query each, as when a token is decoded: by the kernel for few queries, or keys in parts and
-// heads that share them as rows.
+// One query per sequence, as in decoding. Selects the kernel for few queries, or the kernel that
+// splits the keys and treats heads with shared keys as rows.
 TEST_F(Attention, of_a_single_query_is_the_hosts) {
   int fast = 0;
   int most_parts = 0;
@@ -290,7 +290,7 @@ TEST_F(Attention, of_a_single_query_is_the_hosts) {
   EXPECT_GE(most_shares, 32);
 }
 
-// Pages as caches have them: of a multiple of 8 keys, in any order, some nowhere.
+// Page tables as caches have them: pages of a multiple of 8 keys in random order, some absent.
 Masks draw_cache(Arena& arena, Heads& h) {
   constexpr std::array<std::int64_t, 6> kPages = {8, 16, 48, 64, 128, 256};
   Masks masks;
@@ -361,8 +361,8 @@ TEST_F(Attention, sees_what_data_let_it_see) {
   EXPECT_EQ(fast, 0);
 }
 
-// With scores up to 1 and lse from -1 to 1 weights are below e^2, products with values below their
-// count: what is summed, and the error of each in units of its size.
+// Scores are at most 1 and lse lies in -1 to 1, so weights are below e^2 and products with values
+// below their count. The bound is the number of terms times the error of a term of this size.
 double gradient_bound(const Heads& h) {
   const double most = static_cast<double>(std::max(h.queries * h.group, h.keys));
   const double product = std::max(1.0, static_cast<double>(h.value_dim + 1) * h.scale());
@@ -370,12 +370,12 @@ double gradient_bound(const Heads& h) {
   return most * 7.4 * product * operations * unit_roundoff(state_dtype(h.dtype));
 }
 
-// What a test draws, besides the heads.
+// The random choices of a test besides the heads.
 struct BackwardCase {
   Heads heads;
   Masks masks;
   DType delta = DType::F32;
-  std::array<bool, 3> carry = {};  // of dq, dk, dv
+  std::array<bool, 3> carry = {};  // accumulates dq, dk, dv
   double bound = 0;
 };
 
@@ -442,7 +442,7 @@ TEST_F(Attention, has_the_hosts_gradients) {
   }
 }
 
-// The kernel for tensor cores rounds weights and gradients of scores to the operands' type.
+// The tensor-core kernel rounds weights and gradients of scores to the operands' type.
 TEST_F(Attention, has_the_hosts_gradients_on_tensor_cores) {
   for (unsigned seed = 0; seed < 24; ++seed) {
     Arena arena(seed);

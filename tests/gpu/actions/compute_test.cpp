@@ -12,7 +12,7 @@ using actions::Loop;
 
 constexpr std::array kTypes = {DType::BF16, DType::F16, DType::F32, DType::F64};
 
-// Of what is summed in f32, or f64 for f64 operands.
+// The roundoff of the accumulator: f32, or f64 for f64 operands.
 double state_roundoff(DType dtype) { return unit_roundoff(state_dtype(dtype)); }
 
 TEST_F(Compute, combines_states) {
@@ -23,7 +23,7 @@ TEST_F(Compute, combines_states) {
     const std::int64_t rows = arena.draw(1, 40);
     const std::int64_t dim = arena.draw(1, 100);
     const std::int64_t size = size_in_bytes(dtype);
-    // For each state two weights and a sum of two products, of numbers up to 1.
+    // Each combination has two weights and a sum of two products, of numbers up to 1.
     const double bound = 8 * 7 * unit_roundoff(dtype);
     const std::int64_t o = arena.add(dtype, heads * rows * dim, bound);
     const std::int64_t l = arena.add(dtype, heads * rows, bound);
@@ -34,7 +34,7 @@ TEST_F(Compute, combines_states) {
       others.back().second = arena.add(dtype, heads * rows);
       logarithms.push_back(others.back().second);
     }
-    for (std::int64_t row = 0; row < heads * rows; ++row) {  // some have seen nothing
+    for (std::int64_t row = 0; row < heads * rows; ++row) {  // some rows have seen no key
       for (const std::int64_t at : logarithms) {
         if (arena.draw(0, 4) != 0) continue;
         std::byte* const place = arena.bytes().data() + at + row * size;
@@ -103,7 +103,7 @@ TEST_F(Compute, multiplies_rows) {
   }
 }
 
-// Rows that threads keep, and longer ones; by vectors, and by elements. Sums have equal bits.
+// Rows that fit in registers and longer ones, by vectors and by elements. Sums have equal bits.
 TEST_F(Compute, adds_residuals_and_normalises_rows) {
   for (unsigned seed = 0; seed < 48; ++seed) {
     Arena arena(seed);
@@ -114,7 +114,7 @@ TEST_F(Compute, adds_residuals_and_normalises_rows) {
         seed % 3 == 0 ? 8 * arena.draw(1, 2600) : arena.draw(1, seed % 3 == 1 ? 300 : 20000);
     const std::int64_t pitch = length + 8 * arena.draw(0, 1);
     const auto terms = static_cast<double>(length);
-    // A row of numbers up to 2 has none above sqrt(length) of its root.
+    // In a row of numbers up to 2, no element exceeds sqrt(length) times the root mean square.
     const double bound =
         std::sqrt(terms) * ((terms + 8) * state_roundoff(dtype) + 2 * unit_roundoff(dtype));
     const std::int64_t y = arena.add(dtype, turns * rows * pitch, bound);
@@ -140,7 +140,7 @@ TEST_F(Compute, adds_residuals_and_normalises_rows) {
   }
 }
 
-// A product with its operands one way or the other, in batches and sums of products.
+// A GEMM with either layout of each operand, in batches and accumulated sums.
 struct Product {
   std::int64_t m, n, k, batch, sums;
   bool a_transposed, b_transposed, accumulate;

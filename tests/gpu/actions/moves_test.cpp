@@ -184,7 +184,7 @@ TEST_F(Moves, sum_in_order_as_the_host_does) {
   }
 }
 
-// Relative, of a function of a few operations, and one rounding of the result.
+// The relative error of a function of a few operations and one rounding of the result.
 double bound_of(Pointwise function, DType computed, DType to) {
   const bool exact =
       function == Pointwise::Relu || function == Pointwise::Add || function == Pointwise::Mul;
@@ -210,7 +210,7 @@ TEST_F(Moves, apply_functions) {
     const std::int64_t to_at = arena.add(to, rows * pitch, bound);
     const std::int64_t a_at = arena.add(a, rows * pitch);
     const std::int64_t b_at = arena.add(b, rows * pitch);
-    const bool scales = function == Pointwise::RmsScale;  // one number for a row
+    const bool scales = function == Pointwise::RmsScale;  // one operand per row
     check(arena, [&](std::byte* base) {
       const std::vector<std::int64_t> strides[] = {{pitch}, {pitch}, {scales ? 1 : pitch}};
       actions::Apply apply;

@@ -9,7 +9,7 @@
 namespace harpe::testing_support {
 namespace {
 
-constexpr std::size_t kAlignment = 512;  // as on GPUs, so that both take the same ways
+constexpr std::size_t kAlignment = 512;  // as on GPUs, so that both choose the same paths
 
 struct Free {
   void operator()(std::byte* memory) const { std::free(memory); }

@@ -11,17 +11,16 @@
 namespace harpe::testing_support {
 
 // Runs actions on a GPU and on the host from the same bytes. CTest counts the program as skipped
-// where there is no GPU.
+// without a GPU.
 class OnGpu : public testing::Test {
  protected:
   void SetUp() override;
 
-  // Expects the same in both memories. Returns what the launches were.
+  // Expects equal results in both memories. Returns the launches.
   std::vector<cuda::LaunchSpec> check(Arena& arena, const MakeAction& make,
                                       bool by_copy_engine = false);
 
-  // What all of them make of the arena's bytes, and the launches that they became, batched as those
-  // of a task are.
+  // The arena's bytes after all actions, and the launches, batched like those of one task.
   struct Outcome {
     std::vector<std::byte> bytes;
     std::vector<cuda::LaunchSpec> launches;

@@ -11,7 +11,7 @@ using actions::SlotRows;
 
 constexpr std::array kTypes = {DType::BF16, DType::F16, DType::F32, DType::F64};
 
-// Rows of a block, of which some are used, and where that is written.
+// A block of which only the first rows are used; their number is itself in memory.
 struct Block {
   std::int64_t before, capacity, features, used, result;
 
@@ -113,7 +113,7 @@ TEST_F(RaggedRows, are_mapped) {
   }
 }
 
-// In f64 and f32, whose products are plain; of the others all rows may be multiplied.
+// Only f64 and f32, whose GEMMs are plain: kernels of other types may multiply all rows.
 TEST_F(RaggedRows, are_multiplied) {
   for (unsigned seed = 0; seed < 32; ++seed) {
     Arena arena(seed);
@@ -144,11 +144,11 @@ TEST_F(RaggedRows, are_multiplied) {
   }
 }
 
-// Rows of several slabs of each of several experts, whose weights lie one behind the other.
+// Several row slabs of several experts, whose weights are consecutive in memory.
 struct Experts {
   std::int64_t experts, slabs, capacity, n, k;
   std::int64_t a, b, c;  // of the first slab
-  bool turned;           // B's rows are along K
+  bool turned;           // B is stored with K contiguous
   std::vector<Block> blocks;
 
   [[nodiscard]] actions::Action multiply(std::byte* base, std::size_t slab) const {
@@ -197,7 +197,7 @@ Experts draw_experts(Arena& arena, unsigned seed) {
   return all;
 }
 
-// All in one launch. What it leaves in rows that nobody uses is nobody's.
+// All slabs run in one launch. Unused rows of the result are undefined and not compared.
 TEST_F(RaggedRows, are_multiplied_by_experts) {
   for (unsigned seed = 0; seed < 40; ++seed) {
     Arena arena(seed);

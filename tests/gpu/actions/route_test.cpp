@@ -20,7 +20,7 @@ void put_index(Arena& arena, std::int64_t at, DType dtype, std::int64_t entry, s
   }
 }
 
-// [token][choice]: different experts of a token, now and then none.
+// [token][choice]: distinct experts per token; some choices are absent.
 std::int64_t add_choices(Arena& arena, DType dtype, std::int64_t tokens, std::int64_t choices,
                          std::int64_t experts) {
   const std::int64_t at = arena.add(dtype, tokens * choices);
@@ -47,14 +47,14 @@ TEST_F(Routes, are_chosen) {
     const std::int64_t choices = arena.draw(1, std::min<std::int64_t>(experts, 16));
     const DType weight_dtype = kTypes[seed / 4 % 4];
     const std::int64_t logits = arena.add(dtype, tokens * experts);
-    for (std::int64_t i = 0; i < tokens * experts; ++i) {  // equals, and NaN
+    for (std::int64_t i = 0; i < tokens * experts; ++i) {  // ties, and NaN
       const std::int64_t size = size_in_bytes(dtype);
       std::byte* const place = arena.bytes().data() + logits + i * size;
       if (arena.draw(0, 3) == 0) std::copy_n(arena.bytes().data() + logits, size, place);
       if (arena.draw(0, 99) == 0) std::fill_n(place, size, std::byte{0xff});
     }
     const std::int64_t index = arena.add(index_dtype, tokens * choices);
-    // Sums of few exponentials, in f64, rounded once.
+    // Sums of few exponentials in f64, rounded once.
     const double bound = 2 * unit_roundoff(weight_dtype) + 0x1p-46;
     const std::int64_t weights = arena.add(weight_dtype, tokens * choices, bound);
     check(arena, [&](std::byte* base) {
@@ -111,11 +111,11 @@ TEST_F(Routes, are_limited) {
   }
 }
 
-// A slab of two runs of tokens, whose slots lie in two blocks of each expert but the last, which
-// has none here.
+// A slab of two runs of tokens. The slots of each expert lie in two blocks; the last expert has no
+// slots here.
 struct Slab {
   std::int64_t tokens, choices, experts, first_expert, features, pitch;
-  std::int64_t split;  // tokens of the first run, and slots of the first block
+  std::int64_t split;  // tokens of the first run and slots of the first block
   DType index_dtype, row_dtype, slot_dtype, weight_dtype;
   std::int64_t index, rows, slots, used, weights;
   std::vector<std::int32_t>& counts;
@@ -155,7 +155,7 @@ struct Slab {
     }
     return result;
   }
-  // Features in two loops where rows have a gap.
+  // A row's features in two loops, with a gap in between if `gap`.
   [[nodiscard]] Rows walk_of_row(bool gap) const {
     const std::vector<std::int64_t> strides[] = {{gap ? features / 2 + 8 : features / 2, 1},
                                                  {features / 2, 1}};
@@ -214,7 +214,7 @@ TEST_F(Routes, combine_rows) {
     Slab slab = draw_slab(arena, seed, counts);
     slab.row_dtype = seed % 4 == 3 ? DType::F64 : DType::F32;
     slab.slot_dtype = kTypes[seed % 4];
-    // As many products as choices, of numbers up to 1, each maybe fused with its sum.
+    // One product per choice, of numbers up to 1, each possibly fused with its addition.
     const auto terms = static_cast<double>(slab.choices + 1);
     const double bound = 2 * terms * terms * unit_roundoff(slab.row_dtype);
     slab.rows = arena.add(slab.row_dtype, slab.tokens * slab.pitch, bound);
@@ -232,7 +232,7 @@ TEST_F(Routes, combine_rows) {
         run.accumulate = seed % 3 == 0;
         first += run.tokens;
       }
-      if (seed % 9 == 4) combine.walk.runs[0].rows = nullptr;  // only counted
+      if (seed % 9 == 4) combine.walk.runs[0].rows = nullptr;  // the run is only counted
       return combine;
     });
     if (HasFailure()) FAIL() << "seed " << seed;

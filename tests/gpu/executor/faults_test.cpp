@@ -17,7 +17,7 @@ std::int64_t rank_in(const Plan& plan, std::size_t task) {
   return plan.queues[plan.tasks[task].queue.index()].rank.value;
 }
 
-// The first task of a kind on a rank that signals another rank.
+// The first task of a kind on `rank` that signals another rank.
 TaskId signalling(const Plan& plan, TaskKind kind, std::int64_t rank) {
   const sync::Wiring wiring = sync::wire(plan, sync::find_groups(plan), device::kCopyGranule);
   for (std::size_t task = 0; task < plan.tasks.size(); ++task) {
@@ -31,7 +31,7 @@ TaskId signalling(const Plan& plan, TaskKind kind, std::int64_t rank) {
   return TaskId(0);
 }
 
-// Behind one barrier: nobody copies before all have entered.
+// The exchange with one barrier: every copy waits until all ranks have entered.
 Plan with_entry_barrier(std::int64_t ranks) {
   Plan plan = exchange(ranks, 1000, false);
   Barrier barrier{.from = {}, .to = {}, .flag = 1000};
@@ -50,7 +50,7 @@ Plan with_entry_barrier(std::int64_t ranks) {
 
 class Faults : public OnGpus {
  protected:
-  // Loses the task's signals, checks what is said of it, and that a new executor works.
+  // Drops the task's signals, then checks the fault report and that a new executor works.
   static void expect_named(const Plan& plan, TaskId task) {
     SCOPED_TRACE("task " + std::to_string(task.value));
     {
@@ -62,13 +62,13 @@ class Faults : public OnGpus {
       ASSERT_FALSE(stats.ok());
       const FaultReport& report = stats.error();
       EXPECT_EQ(report.front().kind, FaultKind::WaitTimedOut) << render(report);
-      // A counter that lacks one of several does not say which: the likeliest is named.
+      // A counter with a missing arrival does not show whose: the likeliest producer is named.
       if (plan.mesh.ranks() == 2) {
         EXPECT_EQ(report.front().producer, task) << render(report);
         EXPECT_EQ(report.front().producer_rank.value, rank_in(plan, task.index()));
       }
       EXPECT_GE(report.front().elapsed, kLimit);
-      // Of the ranks that could not end well each speaks once.
+      // Every rank that failed has exactly one entry.
       for (std::int64_t rank = 0; rank < plan.mesh.ranks(); ++rank) {
         EXPECT_EQ(std::ranges::count(report, RankId(rank), &Fault::rank), 1) << render(report);
       }

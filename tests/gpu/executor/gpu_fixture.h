@@ -12,7 +12,7 @@
 
 namespace harpe::test {
 
-// Everything here needs a GPU; CTest counts the program as skipped where it reads this.
+// Tests that need a GPU; CTest counts the program as skipped without one.
 class OnGpus : public testing::Test {
  protected:
   void SetUp() override {
@@ -30,7 +30,7 @@ inline TensorMap inputs_of(const Program& program) {
   return inputs;
 }
 
-// With its inputs given.
+// An executor whose inputs are set.
 inline Checked<std::unique_ptr<Executor>> make_ready(const Plan& plan, CudaOptions options = {}) {
   HP_TRY(std::unique_ptr<Executor> executor, make_test_executor(plan, std::move(options)));
   for (const auto& [name, tensor] : inputs_of(plan.program)) {
@@ -47,7 +47,7 @@ inline std::vector<std::string> outputs_of(const Program& program) {
   return names;
 }
 
-// Every output of an executor that has run, within a bound of the reference's.
+// Expects every output to be within `bound` of the reference, after a run.
 inline void expect_right(const Executor& executor, const Plan& plan, double bound) {
   const auto meaning = interpret(plan.program, inputs_of(plan.program), std::nullopt, 1);
   ASSERT_TRUE(meaning.ok()) << render(meaning.error());

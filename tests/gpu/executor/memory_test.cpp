@@ -6,8 +6,8 @@
 namespace harpe::test {
 namespace {
 
-// The machine's driver, which runs out of memory at one of the calls that take some. Functions of a
-// driver have no place for a state of ours, so there is one for the process.
+// The real driver, except that one of its allocating calls fails for lack of memory. Driver
+// functions carry no user data, so the state is one per process.
 struct Scarce {
   std::shared_ptr<const cuda::DriverApi> driver;
   std::atomic<int> taken{0};
@@ -58,13 +58,13 @@ std::int64_t free_bytes() {
   return static_cast<std::int64_t>(free);
 }
 
-// What an attempt comes to: nothing, or why not.
+// Runs the plan once. Returns the refusal, or nothing.
 std::string attempt(const Plan& plan, std::shared_ptr<const cuda::DriverApi> driver) {
   auto executor = make_ready(plan, {.driver = std::move(driver)});
   if (!executor.ok()) return render(executor.error());
   const auto stats = (*executor)->run({.iterations = 2});
   if (!stats.ok()) return render(stats.error());
-  for (const std::string& name : outputs_of(plan.program)) {  // which takes streams
+  for (const std::string& name : outputs_of(plan.program)) {  // reading outputs makes streams
     const auto output = (*executor)->output(name);
     if (!output.ok()) return render(output.error());
   }
@@ -75,7 +75,7 @@ std::string attempt(const Plan& plan, std::shared_ptr<const cuda::DriverApi> dri
 
 using Memory = OnGpus;
 
-// Each is an attempt of its own: all of the first, where arenas and kernels are, then fewer.
+// One per attempt: each of the first 24 allocations fails, for arenas and kernels, then every 7th.
 TEST_F(Memory, that_ends_while_a_plan_is_made_ready_is_told_and_all_given_back) {
   constexpr int kAll = 24;
   constexpr int kStep = 7;
@@ -94,7 +94,7 @@ TEST_F(Memory, that_ends_while_a_plan_is_made_ready_is_told_and_all_given_back) 
     ++refused;
   }
   EXPECT_GT(refused, kAll);
-  constexpr std::int64_t kDriversOwn = 64 << 20;  // what it keeps for kernels' stacks and the like
+  constexpr std::int64_t kDriversOwn = 64 << 20;  // the driver keeps stacks of kernels and the like
   EXPECT_GE(free_bytes(), before - kDriversOwn);
   EXPECT_EQ(attempt(plan, nullptr), "");
 }

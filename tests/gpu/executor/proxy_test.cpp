@@ -4,15 +4,15 @@
 #include "tests/gpu/executor/gpu_fixture.h"
 #include "tests/support/proxy_plan.h"
 
-// Plans across nodes: what goes to another node goes from kernels through rings, proxies and pinned
-// memory, and is waited for in kernels.
+// Plans across nodes: kernels send through rings, proxies and pinned memory, and kernels wait for
+// what arrives.
 namespace harpe::test {
 namespace proxy_test {
 
 // Sums of 64 products of values below 1, rounded to bf16.
 constexpr double kBound = 0.2;
 
-// Two nodes of two GPUs: rows cross by proxy once, and go on within the node by copy engines.
+// Two nodes of two GPUs: rows cross once by proxy, and copy engines forward them within the node.
 constexpr const char* kHierarchical = R"(
 program gemm {
   axis M = 48
@@ -93,7 +93,7 @@ TEST_F(Proxies, give_what_the_program_means_over_tcp) {
   expect_right_under_every_fence({.provider = "tcp;ofi_rxm", .interface = "lo"});
 }
 
-// Late packing, landing and posting, each time others.
+// Delays packing, landing and posting, differently each time.
 TEST_F(Proxies, are_right_whatever_comes_late) {
   for (const Fence fence : kAllFences) {
     const Plan plan = hierarchical_plan(fence);
@@ -116,7 +116,7 @@ TEST_F(Proxies, say_which_put_never_arrived) {
   options.wait_limit = std::chrono::milliseconds(500);
   const auto stats = (*executor)->run(options);
   ASSERT_FALSE(stats.ok());
-  // Its landing waits for it, and so does the kernel behind.
+  // The landing and the kernel behind it wait for the lost put.
   EXPECT_EQ(stats.error().front().kind, FaultKind::WaitTimedOut) << render(stats.error());
   EXPECT_EQ(stats.error().front().producer.index(), put) << render(stats.error());
 }

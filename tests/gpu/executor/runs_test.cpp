@@ -48,7 +48,7 @@ TEST_F(Runs, give_what_the_program_means) {
   }
 }
 
-// Signals grow for as long as an executor lives; nothing is set back in between.
+// Signal values grow for the whole life of an executor and are never reset.
 TEST_F(Runs, follow_each_other_ten_thousand_times) {
   for (const Plan& plan : {gather_gemm(2, 64, 64, 64, "f32"), exchange(2, 4096, true)}) {
     auto executor = make_ready(plan);
@@ -64,7 +64,7 @@ TEST_F(Runs, follow_each_other_ten_thousand_times) {
   }
 }
 
-// Outputs are poisoned before: each has run where it is right.
+// Outputs are poisoned first, so a right output shows that its executor has run.
 TEST_F(Runs, of_several_executors_take_turns) {
   const Plan plan = gather_gemm(2, 64, 64, 64, "f32");
   std::array<std::unique_ptr<Executor>, 3> executors;
@@ -87,10 +87,10 @@ TEST_F(Runs, of_several_executors_take_turns) {
   expect_right(*executors[1], plan, kBound);
 }
 
-// From where nothing fits to where all does: each refusal is one, and leaves no memory behind.
+// For every amount of free memory: each refusal is clean and leaves no memory behind.
 TEST_F(Runs, need_memory_and_give_it_back) {
   const Plan plan = gather_gemm(2, 64, 64, 64, "f32");
-  const Plan large = exchange(2, std::int64_t{1} << 27, false);  // 1.25 GiB a rank
+  const Plan large = exchange(2, std::int64_t{1} << 27, false);  // 1.25 GiB per rank
   {
     const auto executor = make_ready(plan);
     ASSERT_TRUE(executor.ok()) << render(executor.error());
@@ -100,7 +100,7 @@ TEST_F(Runs, need_memory_and_give_it_back) {
   for (const std::int64_t left : {1, 4, 16, 64, 256, 1024}) {
     SCOPED_TRACE(std::to_string(left) + " MiB left");
     const auto full = cuda::DeviceMemory::allocate(device, before - (left << 20));
-    if (!full.ok()) continue;  // so little is never left
+    if (!full.ok()) continue;  // the driver itself needs more than this
     const auto refused = make_ready(large);
     ASSERT_FALSE(refused.ok());
     EXPECT_EQ(refused.error().code, DiagCode::G073) << render(refused.error());
@@ -114,7 +114,7 @@ TEST_F(Runs, need_memory_and_give_it_back) {
     const auto stats = (*executor)->run({});
     EXPECT_TRUE(stats.ok()) << render(stats.error());
   }
-  constexpr std::int64_t kDriversOwn = 64 << 20;  // what it keeps for kernels' stacks and the like
+  constexpr std::int64_t kDriversOwn = 64 << 20;  // the driver keeps stacks of kernels and the like
   EXPECT_GE(free_bytes(), before - kDriversOwn);
   expect_right_once_and_again(plan);
 }

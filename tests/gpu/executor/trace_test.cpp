@@ -22,7 +22,7 @@ class Traces : public OnGpus {
     return *stats;
   }
 
-  // What a sync orders is in order, as far as clocks on two ranks can tell.
+  // Tasks that a sync orders appear in this order, within the uncertainty of the ranks' clocks.
   static void expect_in_order(const Plan& plan, const RunStats& stats) {
     for (std::size_t task = 0; task < stats.trace.size(); ++task) {
       const TraceEvent& event = stats.trace[task];
@@ -32,7 +32,7 @@ class Traces : public OnGpus {
       EXPECT_GE(event.start, event.waited) << task;
     }
     for (const Sync& sync : plan.syncs) {
-      // A kernel may read the rank's own inputs in place, and wait for no copy of them.
+      // A kernel may read its own rank's inputs in place, without waiting for their copy.
       const bool is_within = rank_of(plan, sync.from) == rank_of(plan, sync.to);
       if (is_within && plan.tasks[sync.to.index()].kernel >= 0) continue;
       EXPECT_GE(stats.trace[sync.to.index()].start + stats.clock_uncertainty,
@@ -61,8 +61,8 @@ TEST_F(Traces, say_when_a_kernel_saw_what_it_waits_for) {
   expect_in_order(plan, traced(plan, **executor));
 }
 
-// Each rank's product waits for the other's rows: its blocks worked, and stood still only while
-// they did.
+// Each rank's GEMM waits for the other rank's rows. Every block records its work, and its waits lie
+// within that work.
 TEST_F(Traces, tell_what_blocks_of_a_kernel_did) {
   if (count_gpus() < 2) {
     GTEST_SKIP() << "skipped: kernels of ranks that share a GPU wait before they begin";

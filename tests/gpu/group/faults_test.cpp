@@ -12,7 +12,7 @@
 #include "tests/unit/exec/plans.h"
 #include "transport/local_exchange.h"
 
-// What a group relies on of the driver, and faults that only tests can cause.
+// What a group assumes of the driver, and faults that only tests can inject.
 namespace harpe::cuda {
 namespace {
 
@@ -25,7 +25,7 @@ class GpuGroupInside : public testing::Test {
   }
 };
 
-// Relocation sets the first 8 bytes of a map.
+// Relocation rewrites the first 8 bytes of a tensor map, so the address must be there alone.
 TEST_F(GpuGroupInside, finds_the_address_of_a_tensor_map_in_its_first_word_and_nowhere_else) {
   const auto driver = open_driver().value();
   const Device device = Device::open(driver, DeviceId(0)).value();
@@ -44,12 +44,12 @@ TEST_F(GpuGroupInside, finds_the_address_of_a_tensor_map_in_its_first_word_and_n
   EXPECT_TRUE(std::equal(words.begin() + 1, words.end(), others.begin() + 1));
 }
 
-// Its arguments, too, and what captured kernels are called with.
+// Relocation needs this function for the parameters of captured kernels.
 TEST_F(GpuGroupInside, can_ask_how_large_parameters_are) {
   EXPECT_NE(open_driver().value()->cuFuncGetParamInfo, nullptr);
 }
 
-// The copy of rank 1 that says to rank 0 that its part is there.
+// The copy by which rank 1 signals its part to rank 0.
 TaskId copy_of_rank_1(const Plan& plan) {
   for (std::size_t task = 0; task < plan.tasks.size(); ++task) {
     const Task& each = plan.tasks[task];

@@ -32,9 +32,9 @@ std::vector<Question> questions(const std::string& tp, const std::string& cp) {
           small("decode", {{"kv", 1024}, {"heads", 4}, {"head_dim", 64}, {"batch", 2}}, tp)};
 }
 
-// Where ranks share a GPU, a copy of one between host and GPU may stand behind a copy of another
-// that waits for the first: they copy while nobody executes. A rank whose assertion fails no longer
-// takes part.
+// If ranks share a GPU, one rank's host copy may queue behind another rank's, which waits for the
+// first rank. So ranks copy only while no rank executes. A rank with a failed assertion leaves the
+// barrier.
 class Meeting {
  public:
   explicit Meeting(std::barrier<>& ranks) : ranks_(ranks) {}
@@ -47,11 +47,11 @@ class Meeting {
   std::barrier<>& ranks_;
 };
 
-// Whose tensors are all bound, those in the heap included.
+// Plans whose tensors are all bound, including those in the heap.
 const std::set<std::string> kCopyNothing = {"ag_gemm pull", "ag_gemm push", "gemm_rs push"};
 
-// All plans of an operator share a group and take turns; each round has other inputs. In the heap
-// are, if wanted, the tensors that peers touch.
+// All plans of an operator share a group and alternate; every round has new inputs. `is_in_heap`
+// puts tensors that peers access into the group's heap.
 void expect_right_in_turn(const Question& question, bool is_in_heap = false) {
   constexpr int kRounds = 3;
   const std::vector<Plan> plans = plans_of(question);
@@ -112,12 +112,12 @@ TEST_F(GpuGroup, uses_tensors_in_its_memory_where_they_are) {
 
 TEST_F(GpuGroup, may_have_one_rank) {
   for (const Question& question : questions("tp=1", "cp=1")) {
-    if (!plan(question).ok()) continue;  // an operator of several ranks
+    if (!plan(question).ok()) continue;  // an operator that needs several ranks
     expect_right_in_turn(question);
   }
 }
 
-// What a process has that may leak.
+// Resources of the process that could leak.
 struct Holdings {
   std::size_t free_bytes = 0;
   std::int64_t threads = 0;
@@ -200,7 +200,7 @@ TEST_F(Alternation, of_two_plans_with_many_sets_stays_right_and_takes_nothing_mo
   EXPECT_EQ(warm.descriptors, after.descriptors);
 }
 
-// Memsets in another stream: the ranks' kernels get their places late.
+// Memsets in another stream delay the ranks' kernels.
 TEST_F(Alternation, is_right_beside_other_work_of_the_gpu) {
   const Tensors inputs = draw_inputs(gather_, 77).value();
   const Tensors wanted = run_whole(gather_, inputs);
@@ -219,8 +219,8 @@ TEST_F(Alternation, is_right_beside_other_work_of_the_gpu) {
   });
 }
 
-// A graph of the caller's with executions of two plans, beside launches of its own and another
-// graph; each rank captures and runs them in the same order.
+// A caller's graph with executions of two plans, beside eager launches and a second graph. Every
+// rank captures and runs them in the same order.
 TEST_F(Alternation, runs_from_graphs_that_callers_capture) {
   const std::vector<const Plan*> plans = {&gather_, &scatter_};
   std::vector<Tensors> inputs, wanted;
@@ -264,7 +264,7 @@ TEST_F(Alternation, runs_from_graphs_that_callers_capture) {
   });
 }
 
-// Of one rank: ranks of a process in its one default stream would wait for each other.
+// One rank only: several ranks of a process in its one default stream would wait for each other.
 TEST_F(GpuGroup, launches_in_the_default_stream_too) {
   const Plan alone =
       plan({.op = "ag_gemm", .parameters = {{"m", 256}, {"n", 256}, {"k", 256}}, .mesh = "tp=1"})
@@ -284,7 +284,7 @@ TEST_F(GpuGroup, launches_in_the_default_stream_too) {
   });
 }
 
-// Rank 1 is late for longer than the limit. Its own launches then learn of it from rank 0.
+// Rank 1 is late for longer than the limit. Rank 0's fault then fails rank 1's own launches.
 TEST_F(Alternation, ends_with_a_fault_that_names_who_is_late_until_it_is_reset) {
   const Tensors inputs = draw_inputs(gather_, 3).value();
   const Tensors wanted = run_whole(gather_, inputs);
@@ -321,7 +321,7 @@ TEST_F(Alternation, ends_with_a_fault_that_names_who_is_late_until_it_is_reset) 
       std::chrono::milliseconds(500));
 }
 
-// Found at the second rank's launch, and by the first rank at its next call: neither waits.
+// Rank 1 detects the difference at its launch, rank 0 at its next call; neither waits for it.
 TEST_F(Alternation, names_both_plans_where_ranks_launch_different_ones) {
   std::barrier all_ranks(2);
   const std::vector<const Plan*> plans = {&gather_, &scatter_};

@@ -51,7 +51,7 @@ inline const cuda::Device& gpu() {
 
 inline void must(CUresult result) { ASSERT_EQ(result, CUDA_SUCCESS); }
 
-// A stream of the caller's.
+// A stream that belongs to the caller.
 class CallerStream {
  public:
   CallerStream() { must(gpu().driver().cuStreamCreate(&handle_, CU_STREAM_NON_BLOCKING)); }
@@ -65,7 +65,7 @@ class CallerStream {
   CUstream handle_ = nullptr;
 };
 
-// What `body` orders in the stream, as a graph.
+// The work that `body` enqueues in the stream, captured as a graph.
 class CallerGraph {
  public:
   CallerGraph(const CallerStream& stream, const std::function<void()>& body) {
@@ -92,13 +92,13 @@ class CallerGraph {
   CUgraphExec runnable_ = nullptr;
 };
 
-// A tensor in the GPU's memory.
+// A tensor in GPU memory.
 class GpuTensor {
  public:
   explicit GpuTensor(std::size_t bytes) : bytes_(bytes) {
     if (bytes > 0) must(gpu().driver().cuMemAlloc(&address_, bytes));
   }
-  // In memory of somebody else's.
+  // Wraps memory that another owner allocated.
   GpuTensor(std::shared_ptr<std::byte> memory, std::size_t bytes)
       : address_(reinterpret_cast<CUdeviceptr>(memory.get())),
         bytes_(bytes),
@@ -127,11 +127,11 @@ class GpuTensor {
  private:
   CUdeviceptr address_ = 0;
   std::size_t bytes_ = 0;
-  std::shared_ptr<std::byte> memory_ = nullptr;  // whose it is, if somebody else's
+  std::shared_ptr<std::byte> memory_ = nullptr;  // the owner of borrowed memory
 };
 
-// One rank's tensors of an executable: inputs as given, outputs full of NaNs. `heap`: of a group
-// whose memory those take that peers touch.
+// One rank's tensors of an executable: inputs as given, outputs filled with NaN. With `heap`,
+// tensors that peers access lie in that group's memory.
 class RankTensors {
  public:
   RankTensors(const Plan& plan, const Executable& executable, int rank, CUstream stream,
@@ -177,7 +177,7 @@ class RankTensors {
   std::vector<Argument> arguments_;
 };
 
-// An element as a number.
+// Element `at` as a number.
 inline double number_at(const std::vector<std::byte>& data, DType dtype, std::size_t at) {
   if (dtype == DType::F32) {
     float value = 0;
@@ -192,8 +192,8 @@ inline double number_at(const std::vector<std::byte>& data, DType dtype, std::si
   return value;
 }
 
-// Outputs of a rank against those of CPU ranks: kernels round elsewhere, so within a share of the
-// largest element. Of f32 and bf16.
+// Compares a rank's outputs, f32 or bf16, with those of CPU ranks. Kernels round differently, so
+// the bound is a share of the largest element.
 inline void expect_part(const Plan& plan, int rank, const RankTensors& own,
                         const Tensors& outputs) {
   for (std::size_t i = 0; i < own.count(); ++i) {
@@ -220,7 +220,7 @@ inline void expect_part(const Plan& plan, int rank, const RankTensors& own,
   }
 }
 
-// What a rank does, in a thread of its own with a stream of its own.
+// The work of one rank, which has its own thread and stream.
 using RankBody = std::function<void(const Group& group, const CallerStream& stream)>;
 
 inline void run_ranks(int ranks, const RankBody& body,
@@ -251,7 +251,7 @@ inline Tensors run_whole(const Plan& plan, const Tensors& inputs) {
   return std::move(result->outputs);
 }
 
-// Every named schedule that applies.
+// The plans of all named schedules that apply.
 inline std::vector<Plan> plans_of(Question question) {
   std::vector<Plan> plans;
   for (const v1::ScheduleInfo& schedule : v1::schedules(question).value()) {

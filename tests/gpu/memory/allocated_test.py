@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""What plans take of a GPU's memory is what they say, and little more.
+"""Plans allocate little more GPU memory than their reports say.
 
-allocated_test.py HARPE FAKES: on GPUs that do nothing (tests/support/fake_libcuda.cpp), which count
-what is allocated all the same.
+allocated_test.py HARPE FAKES: uses GPUs that do nothing (tests/support/fake_libcuda.cpp) but count
+allocations.
 """
 import json
 import os
@@ -11,21 +11,21 @@ import subprocess
 import sys
 import tempfile
 
-# What executions may take beside the plan, as a part of it, and why so much.
+# The largest accepted excess over the planned bytes, as a fraction, and its reason.
 CASES = (
-    # The total is added up by the products that make its last part: its own state is not needed.
+    # The GEMMs of the last part add up the total, so it needs no state of its own.
     (("gemm_rs", "m=2048", "n=2048", "k=2048"), "push", 2, 0.01),
     (("gemm_ar", "m=2048", "n=2048", "k=2048"), "push", 2, 0.01),
-    # Four products with cut tiles, one after the other: parts of one.
+    # Four consecutive GEMMs with tiles cut along K: parts of one.
     (("ag_gemm", "m=512", "n=5120", "k=8192"), "ring", 4, 0.13),
     (("ag_gemm", "m=512", "n=5120", "k=8192"), "fetch", 4, 0.13),
-    # Totals of cells that are folded one after the other.
+    # Totals of cells that are folded one after another.
     (("attention_bwd", "seq=2048", "heads=32", "kv_heads=8", "head_dim=128"), "allgather", 2, 0.03),
 )
 
 
 def find_memory(value):
-    """What a report says of an entry's memory, wherever it is in it."""
+    """Yields every object of a report that states an entry's memory."""
     if isinstance(value, dict):
         if "planned_bytes" in value:
             yield value

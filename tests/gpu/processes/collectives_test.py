@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Bulk collectives on NCCL and by pulls, of one process and of several, on GPUs.
+"""Bulk collectives on GPUs, by NCCL and by pulls, in one process and in several.
 
-collectives_test.py HARPE [--ranks N] [--cache FOLDER]: results are right, and those of sums the
-same bits, whoever does them; who does them is said; a member that does not come is named in time.
-NCCL is looked for in HARPE_LIBRARIES too.
+collectives_test.py HARPE [--ranks N] [--cache FOLDER]: results are right, and sums have the same
+bits with either engine. Reports name the engine. A missing member is named in time. The search for
+NCCL includes HARPE_LIBRARIES.
 """
 import json
 import pathlib
@@ -33,7 +33,7 @@ SUBJECTS = {
                     "--schedule", "ulysses"]],
     "reduce_scatter": [SUM],
 }
-# Blocks of unequal sizes are no collective: copies take them, whoever is asked for.
+# Blocks of unequal sizes are not a collective: copies move them under either engine.
 ODD = [["ag_gemm", "m=515", "n=509", "k=511", "--schedule", "bulk"],
        ["gemm_rs", "m=515", "n=509", "k=511", "--schedule", "bulk"]]
 
@@ -63,7 +63,7 @@ def results_are_right_and_engines_named():
 
 
 def two_identities_of_hosts_meet_over_sockets():
-    """NCCL takes the halves of this host's ranks to be on hosts of their own."""
+    """With two NCCL_HOSTIDs, NCCL treats each half of this host's ranks as a separate host."""
     if RANKS % 2:
         print("  skipped: an odd number of GPUs")
         return

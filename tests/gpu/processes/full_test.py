@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""A GPU that is full, or gets full while a plan is made ready.
+"""A GPU that is full, or becomes full while a plan is prepared.
 
-full_test.py HARPE [--ranks N] [--cache FOLDER]: another process holds a GPU's memory. What does not
-fit is refused by all ranks, with 1 and how much is missing where, and nothing of it stays; what
-does fit is right.
+full_test.py HARPE [--ranks N] [--cache FOLDER]: another process holds a GPU's memory. If the plan
+does not fit, all ranks refuse it with status 1 and report how much is missing where; no memory
+stays allocated. If it fits, its results are right.
 """
 import ctypes
 import json
@@ -18,7 +18,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "processes"
 import crew  # noqa: E402
 
 MEBIBYTE = 1 << 20
-# What the driver keeps once it has had work: code, stacks and the like.
+# What the driver keeps after its first work: code, stacks and the like.
 DRIVERS_OWN = 64 * MEBIBYTE
 # Every rank gathers all of A: 1 GiB.
 LARGE = ["ag_gemm", "m=16384", "n=2048", "k=32768", "--schedule", "bulk"]
@@ -26,7 +26,8 @@ REFUSED = r"error\[(G073|G008|G005|N017)\]: "
 
 
 class Gpu:
-    """One GPU, through the driver. In a process of its own: what it has goes with that."""
+    """One GPU, through the driver. It lives in a separate process, which frees its memory on
+    exit."""
 
     def __init__(self, ordinal):
         self.driver = ctypes.CDLL("libcuda.so.1")
@@ -48,7 +49,7 @@ class Gpu:
         return free.value
 
     def fill(self, left):
-        """Takes what there is but `left` bytes, in pieces."""
+        """Allocates all but `left` bytes, in pieces."""
         for piece in (1024, 64, 2):
             while self.free() - left >= piece * MEBIBYTE:
                 address = ctypes.c_uint64()
@@ -59,7 +60,8 @@ class Gpu:
 
 
 def hold():
-    """As a process of its own: fills a GPU, says what is left, and holds it until it is told."""
+    """The process of a Holder: fills a GPU, prints what is left, and holds it until a line
+    arrives."""
     gpu = Gpu(int(sys.argv[2]))
     gpu.fill(int(sys.argv[3]))
     print(gpu.free(), flush=True)
@@ -67,7 +69,7 @@ def hold():
 
 
 class Holder:
-    """`with`: another process has all of a GPU but so many bytes."""
+    """`with`: another process holds all of a GPU's memory except `left` bytes."""
 
     def __init__(self, gpu, left):
         self.process = subprocess.Popen(
@@ -83,7 +85,7 @@ class Holder:
 
 
 def free_on(gpu):
-    """As another process sees it."""
+    """The free bytes that another process sees."""
     with Holder(gpu, 1 << 60) as looker:
         return looker.free
 
@@ -126,7 +128,7 @@ def a_full_gpu_is_refused_with_what_is_missing():
 
 
 def memory_that_ends_anywhere_is_refused_or_enough():
-    """From where not even a context fits to where all does."""
+    """The free memory ranges from less than a context to enough for the plan."""
     seen = set()
     before = free_on(RANKS - 1)
     for left in (16, 64, 128, 256, 384, 448, 512, 576, 640, 768, 1024, 1536, 4096):

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""One rank of several processes on GPUs is killed, or stopped, while executions are replayed.
+"""One rank of several processes on GPUs is killed or stopped during replays.
 
 killed_test.py HARPE [--ranks N] [--trials N] [--seed N] [--cache FOLDER]: every other rank ends
-within the limit of a wait and 2 s, with 3, and says who was lost and what it waited for; the next
-run is right.
+with status 3 within the limit of a wait plus 2 s. It reports the lost rank and what it waited for.
+The next run is right.
 """
 import json
 import os
@@ -22,7 +22,7 @@ OPTIONS = crew.parse(__doc__)
 RANKS = crew.ranks_on_gpus(OPTIONS)
 RANDOM = random.Random(OPTIONS.seed)
 WAIT = 4.0  # seconds
-REPLAYS = 6.0  # seconds that executions go on where nobody is killed
+REPLAYS = 6.0  # seconds that the replays take undisturbed
 SUBJECTS = [["gemm_rs", "m=2048", "n=2048", "k=2048", "--schedule", "push", "--mesh", "tp="],
             ["attention", "seq=4096", "heads=16", "head_dim=128", "--schedule", "ring", "--mesh",
              "cp="],
@@ -38,7 +38,7 @@ def words(subject, iterations):
 
 
 def measure(subject):
-    """(executions in REPLAYS, seconds of a run beside its executions)."""
+    """(executions in REPLAYS, seconds of a run besides its executions)."""
     with tempfile.TemporaryDirectory() as folder:
         result = pathlib.Path(folder) / "result.json"
         crew.run(*words(subject, 1)).expect(0)  # compiles kernels
@@ -49,7 +49,7 @@ def measure(subject):
 
 
 def expect_report(end, victim, number):
-    """The table says who is lost, and of every other rank a line; one names task and signal."""
+    """The report names the lost rank, has a line per other rank, and names one task and signal."""
     end.expect(3, rf"^rank {victim} answers no more: ")
     if number == signal.SIGKILL:
         end.expect(3, rf"^fault: the process of rank {victim} ended first: killed by signal 9 ")
@@ -60,7 +60,7 @@ def expect_report(end, victim, number):
 
 
 def wait_for_end(processes):
-    """Seconds until all of them are gone."""
+    """The seconds until all of them have exited."""
     start = time.monotonic()
     while any(map(crew.is_alive, processes)):
         crew.check(time.monotonic() - start < crew.FOREVER, "they do not end")
@@ -69,7 +69,8 @@ def wait_for_end(processes):
 
 
 def disturb(subject, victim, number, after):
-    """What is said, once all others have ended in time."""
+    """Sends the signal to the victim; returns the report after all other ranks have ended in
+    time."""
     launch = crew.Run(*words(subject, PREPARED[subject[0]][0]))
     children = launch.wait_for_children(RANKS)
     time.sleep(after)
@@ -103,7 +104,7 @@ def a_rank_killed_during_replays_is_named():
 
 
 def a_rank_that_hangs_is_named():
-    """It is there and does nothing: the waits of others expire."""
+    """The process exists but does nothing, so the waits of the other ranks expire."""
     subject = SUBJECTS[0]
     victim = RANDOM.randrange(1, RANKS)
     end = disturb(subject, victim, signal.SIGSTOP, PREPARED[subject[0]][1] + 0.3 * REPLAYS)

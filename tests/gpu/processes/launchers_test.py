@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""A plan under torchrun, and under whoever sets what torchrun sets.
+"""A plan under torchrun, and under any launcher that sets the same variables.
 
-launchers_test.py HARPE [--ranks N] [--cache FOLDER]: all ranks end well, the first says what came
-of it; other plans are refused by all; a rank that is killed ends the others.
+launchers_test.py HARPE [--ranks N] [--cache FOLDER]: all ranks succeed and only the first prints
+results. All ranks refuse differing plans. A killed rank ends the others.
 """
 import os
 import pathlib
@@ -88,7 +88,7 @@ def torchrun_itself():
     end = run.end()
     crew.check(end.status != 0, end.text)
     crew.expect_all_gone(children.values())
-    # It ends the others itself as soon as it sees one end, after a time of its own.
+    # torchrun ends the other ranks itself when it detects an exit, after a delay of its own.
     print(f"  torchrun ended {time.monotonic() - killed:.1f} s after one was killed", flush=True)
 
 

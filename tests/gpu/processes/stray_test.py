@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""A kernel of one rank writes where no memory is: its GPU does no more work of the process.
+"""A kernel of one rank writes to unmapped memory, after which its GPU serves the process no more.
 
-stray_test.py HARPE [--ranks N] [--trials N] [--seed N] [--cache FOLDER]: all ranks end within the
-limit of a wait and 2 s, with 3; the report begins with the GPU that failed; the next run is right.
+stray_test.py HARPE [--ranks N] [--trials N] [--seed N] [--cache FOLDER]: all ranks end with status
+3 within the limit of a wait plus 2 s. The report begins with the GPU that failed. The next run is
+right.
 """
 import json
 import pathlib
@@ -48,7 +49,7 @@ def expect_failure(subject, *more):
         end = crew.run(*words(subject, *more, "--inject", f"stray={task}"))
         print(f"  {subject[0]}, task {task} of {tasks}: ended after {end.seconds:.2f} s, usually "
               f"{usual:.2f}", flush=True)
-        # The report's first line is below its title.
+        # The report's first line follows its title.
         end.expect(3, r"\Afault: .*\nrank " + FAILED)
         crew.check("answers no more" not in end.text, end.text)
         crew.check(end.seconds < usual + WAIT + crew.TO_REPORT, f"{end.seconds:.1f} s", end.text)

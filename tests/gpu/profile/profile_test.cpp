@@ -29,7 +29,7 @@ CudaPlaces places() {
           .kernel_cache = kernel_folder()};
 }
 
-// One rank's whole product.
+// The full GEMM on one rank.
 Checked<Plan> cube() {
   Session session(false);
   const std::string size = std::to_string(kSize);
@@ -37,7 +37,7 @@ Checked<Plan> cube() {
       {.target = "gemm", .parameters = {"m=" + size, "n=" + size, "k=" + size}, .mesh = "r=1"});
 }
 
-// Seconds of an execution, the median of several.
+// Seconds per execution, the median of several.
 double run(const Plan& plan) {
   Checked<std::unique_ptr<Executor>> executor =
       make_executor(plan, {.backend = Backend::Cuda, .places = places()});
@@ -80,7 +80,7 @@ TEST_F(Profile, of_two_gpus_has_links) {
   EXPECT_EQ(machine.processors(), 2);
   EXPECT_EQ(machine.collectives.size(), 6U);
   for (const TransportRate& one : machine.transports) {
-    // Of NVLink; far above what any host's bus does, and below what memory does.
+    // A rate of NVLink: far above any host's bus and below memory.
     EXPECT_GT(one.bandwidth, 50e9) << one.via;
     EXPECT_LT(one.bandwidth, machine.processor.memory_bandwidth) << one.via;
     EXPECT_LE(one.bandwidth, machine.levels.front().bandwidth) << one.via;

@@ -18,8 +18,8 @@
 #include "transport/proxy.h"
 #include "transport/shared_memory.h"
 
-// A kernel of many blocks puts through a proxy; another waits for its signals and looks whether
-// what they stand for is there. Both ranks have one GPU.
+// A kernel of many blocks puts through a proxy. Another kernel waits for each signal and checks
+// that the signal's data has arrived. Both ranks use one GPU.
 namespace harpe::cuda {
 namespace {
 
@@ -28,9 +28,9 @@ using transport::Policy;
 using transport::Ring;
 
 constexpr std::chrono::milliseconds kLimit{60'000};
-constexpr std::size_t kRingCapacity = 256;  // far less than what is under way at once
+constexpr std::size_t kRingCapacity = 256;  // far fewer slots than messages in flight
 
-// The device headers and that of the tests.
+// The device headers and this test's own.
 const std::vector<HeaderText>& headers() {
   static constexpr const char* kName = "tests/gpu/proxy/stress_args.h";
   static const std::string text = [] {
@@ -47,7 +47,7 @@ const std::vector<HeaderText>& headers() {
   return all;
 }
 
-// One thread of each block does `body`.
+// A kernel in which one thread of each block runs `body`.
 KernelVariant variant_of(const std::string& name, const std::string& body) {
   KernelVariant variant;
   variant.name = "test_" + name;
@@ -65,7 +65,7 @@ KernelVariant variant_of(const std::string& name, const std::string& body) {
   return variant;
 }
 
-// Each block: its messages one after the other, each from memory of its own.
+// Each block sends its messages one after another, each from a different address.
 KernelVariant send_variant() {
   return variant_of("send", R"(
   for (std::uint32_t number = 1; number <= args.each; ++number) {
@@ -87,7 +87,7 @@ KernelVariant send_variant() {
 )");
 }
 
-// Each block waits for the signals of one that sends.
+// Each block waits for the signals of one sending block.
 KernelVariant receive_variant() {
   return variant_of("receive", R"(
   for (std::uint32_t number = 1; number <= args.each; ++number) {
@@ -120,7 +120,7 @@ struct Memory {
   }
 };
 
-// What is sent, by whom, and how.
+// The messages to send, and how.
 struct Load {
   std::string provider;
   Policy policy = {};
@@ -135,7 +135,7 @@ struct Load {
   }
 };
 
-// Both ranks' memory, and the ring from one to the other.
+// Both ranks' memory, and the ring from rank 0 to rank 1.
 struct Room {
   Memory source;
   Memory target;  // flags, then messages
@@ -186,7 +186,7 @@ struct Room {
 
 using Ends = std::array<std::unique_ptr<transport::Endpoint>, 2>;
 
-// Rank 0 sends by its kernels, rank 1 only receives.
+// Makes a rank's endpoint. Rank 0's kernels send; rank 1 only receives.
 Checked<Ok> join(const Load& load, const Room& room, int rank, MeetingPlace& place, Ends& ends) {
   HP_TRY(std::unique_ptr<transport::Provider> provider,
          transport::make_provider(load.provider, "lo"));
@@ -237,7 +237,7 @@ class Enqueue : public testing::Test {
                                                harpe::test::kernel_folder(), headers());
   }
 
-  // How many words of messages were not there when their signal was seen.
+  // Counts the words of messages that had not arrived when their signal was seen.
   Checked<std::uint32_t> run(const Load& load) {
     const CurrentDevice current(*device_);
     HP_TRY(const Room room, Room::make(*device_, load));
@@ -255,10 +255,10 @@ class Enqueue : public testing::Test {
   std::unique_ptr<KernelLibrary> library_;
 
  private:
-  // Until both are over.
+  // Launches both kernels and waits for them.
   Checked<Ok> launch_both(const Load& load, StressArgs args) {
     args.context.epoch = nullptr;
-    // Before any runs: a kernel is not loaded while another waits.
+    // Both are loaded first, because loading a kernel blocks while another one waits.
     std::vector<const LoadedKernel*> kernels;
     for (const KernelVariant& variant : {receive_variant(), send_variant()}) {
       HP_TRY(kernels.emplace_back(), library_->load(variant));

@@ -2,13 +2,13 @@
 """Random shapes of every operator on the GPUs of this machine, against NumPy in f64.
 
 random_test.py HARPE [--serve FILE] [--count N] [--seed S] [--only I] [--json FILE]: draws
-operators, sizes, masks, types, ranks and schedules until N of them have run, several at once, and
-compares every output with `reference.py`. Each run must agree, or be refused with a registered
-diagnostic; it must not fail, be killed, hang or end with 70. `--only I` is one of them alone.
-`--backend cpu` runs all on CPU ranks. FILE is the program of serve.cpp, which runs many in one
-process: a process that begins to use a GPU takes seconds, and longer where several begin at once.
-`--without-gpu FOLDER` takes the driver and the run-time compiler that do nothing from there
-(tests/support/fake_libcuda.cpp): all is made ready and ordered, and no number is compared.
+operators, sizes, masks, types, ranks and schedules until N of them have run, several in parallel.
+It compares every output with `reference.py`. Each run must agree or be refused with a registered
+diagnostic; it must not fail, be killed, hang or end with 70. `--only I` runs case I alone.
+`--backend cpu` runs all cases on CPU ranks. FILE is the program of serve.cpp, which runs many cases
+in one process: a new process takes seconds to initialise a GPU, and longer if several start
+together. `--without-gpu FOLDER` takes a driver and a run-time compiler that do nothing from FOLDER
+(tests/support/fake_libcuda.cpp): cases are prepared and enqueued, but no number is compared.
 """
 import argparse
 import collections
@@ -34,8 +34,8 @@ import shapes
 
 SKIPPED = 77
 REFUSAL = re.compile(r"^error\[([A-Z]\d+)\]", re.M)
-# A schedule that cannot do a shape (S, F), or a GPU that has no kernel for it. That a plan of ours
-# is not proved (V), that ranks do not meet (N) or that memory ends (G) is no refusal of a shape.
+# A schedule may not support a shape (S, F), and a GPU may lack a kernel for it. Unproved plans (V),
+# ranks that do not meet (N) and exhausted memory (G) count as failures.
 MAY_REFUSE = re.compile(r"[SF]\d+|G072|G075")
 
 
@@ -44,10 +44,10 @@ class Outcome:
     case: shapes.Case
     index: int
     kind: str  # agrees, ready, refused, wrong, failed
-    code: str = ""  # of a refusal
+    code: str = ""  # of the refusal
     text: str = ""  # why it failed
-    worst: float = 0.0  # error of an element in what it may be
-    overall: float = 0.0  # of all elements together
+    worst: float = 0.0  # worst error of an element over its bound
+    overall: float = 0.0  # error of all elements together over its bound
     seconds: float = 0.0
     command: str = ""
 
@@ -69,7 +69,7 @@ def parse():
 
 
 class Harpe:
-    """The binary under test, in a folder where it may leave what it likes."""
+    """The binary under test, with a folder for its temporary files."""
 
     def __init__(self, options, folder):
         self.binary = str(pathlib.Path(options.harpe).resolve())
@@ -90,7 +90,7 @@ class Harpe:
                                        self.environment) if options.serve else None
 
     def run(self, words, case, folder):
-        """In a process that is there, but where a case has several of its own."""
+        """Runs in a resident process; a case of several processes runs separately."""
         if self.servers and "--launch" not in case.options:
             return self.servers.run(words)
         return servers.run_alone([self.binary, *words], folder, self.environment)
@@ -106,7 +106,7 @@ class Harpe:
         return sum(gpu["problem"] is None for gpu in gpus)
 
     def schedules_of(self, case):
-        """Names of those that apply to an operator of usual sizes on the mesh."""
+        """The names of the schedules that apply to an operator of usual sizes on the mesh."""
         causal = ["causal=true"] if case.sizes.get("causal") else []
         key = (case.operator, case.mesh, bool(causal))
         with self.lock:
@@ -132,7 +132,7 @@ class Harpe:
 
 
 def judge(harpe, status, text):
-    """The kind of an end other than 0, with its code and text."""
+    """Classifies an exit status other than 0: (kind, code, text)."""
     found = REFUSAL.search(text)
     code = found.group(1) if found else ""
     if status == 1 and code in harpe.codes and MAY_REFUSE.fullmatch(code):
@@ -142,7 +142,8 @@ def judge(harpe, status, text):
 
 
 def measure(outputs, files):
-    """The worst of all outputs: (of an element, of all together, what it is)."""
+    """The worst output: (error of an element, of all together, both in units of their bounds,
+    text)."""
     worst = (0.0, 0.0, "")
     for name, (expected, unit) in outputs.items():
         found = np.load(files[name]).astype(np.float64)
@@ -154,7 +155,7 @@ def measure(outputs, files):
 
 
 def attempt(harpe, case, index):
-    """Runs the case and compares what comes of it."""
+    """Runs the case and compares its outputs."""
     outcome = Outcome(case, index, "agrees")
     rng = np.random.default_rng([harpe.options.seed, index])
     meaning = reference.OPERATORS[case.operator](case, rng)
@@ -176,14 +177,14 @@ def attempt(harpe, case, index):
             outcome.kind = "ready"
         else:
             outcome.worst, outcome.overall, outcome.text = measure(expected, outputs)
-            # Written so that what is no number is wrong.
+            # Negated, so that NaN counts as wrong.
             if not (outcome.worst <= 1 and outcome.overall <= 1):
                 outcome.kind = "wrong"
     return outcome
 
 
 def run_all(harpe):
-    """Cases until enough have run, in parallel; refused ones are made up for by others."""
+    """Runs cases in parallel until enough have run; further cases replace refused ones."""
     options = harpe.options
     draw = functools.partial(shapes.draw, options.seed, gpus=harpe.gpus,
                              schedules_of=harpe.schedules_of)

@@ -1,28 +1,27 @@
-"""What operators mean, in NumPy and f64, and how far off their outputs may be.
+"""The meaning of operators in NumPy and f64, and bounds on the errors of their outputs.
 
-Nothing here comes from harpe. Each reference returns its outputs as (values, unit): `unit` is, for
-each element, the size of the errors that its arithmetic must make, and a bound follows from it.
-
-A sum of K products of random signs is about s = sqrt(sum of the squares of its products), however
-much of it cancels. It is rounded to 16 bits once where it is stored, which errs by u |sum|, and
-once more for each rank whose partial sum travels in 16 bits, which errs by about u s. Attention
-rounds its weights P to 16 bits before they meet the values, gradients their dS and P likewise: with
-independent errors, u sqrt(P^2 V^2). All else is f32, with errors of the order of 2^-24 relative to
-sums of absolute values.
+Nothing here comes from harpe. Each reference returns its outputs as (values, unit). `unit` is the
+expected size of the rounding errors of each element; the bound is a multiple of it. A sum of K
+products of random signs has a size of about s = sqrt(sum of the squares of its products), however
+much of it cancels. Storing the sum in 16 bits rounds it once, with an error of u |sum|. Each rank
+whose partial sum travels in 16 bits adds an error of about u s. Attention rounds its weights P to
+16 bits before it multiplies them by the values, and the backward pass rounds dS and P: with
+independent errors, u sqrt(P^2 V^2). All else is f32, with errors of about 2^-24 relative to sums of
+absolute values.
 """
 import numpy as np
 
-# Of a value rounded to nearest, relative: half a unit in the last place.
+# The largest relative error of rounding to nearest: half a unit in the last place.
 UNIT = {"bf16": 2.0**-8, "f16": 2.0**-11, "f32": 2.0**-24, "f64": 2.0**-24}
 SINGLE = 2.0**-24
-# Half of the smallest value above 0, by which small values are rounded.
+# The largest absolute error of rounding small values: half of the smallest value above 0.
 SMALLEST = {"bf16": 2.0**-134, "f16": 2.0**-25, "f32": 2.0**-150, "f64": 2.0**-150}
-# An element may be off by so many units: sums of random signs are within 6 standard deviations.
+# The accepted error in units: sums of random signs stay within 6 standard deviations.
 MOST_UNITS = 6.0
 
 
 def to_dtype(values, dtype):
-    """Values that `dtype` holds exactly."""
+    """The values rounded to numbers of `dtype`."""
     if dtype == "f64":
         return values
     values = values.astype(np.float32)
@@ -37,24 +36,25 @@ def to_dtype(values, dtype):
 
 
 def rounding(values, dtype):
-    """By how much each may be off once it is stored in the type."""
+    """The rounding error of each value when it is stored as `dtype`."""
     return np.maximum(UNIT[dtype] * np.abs(values), SMALLEST[dtype])
 
 
 def half_rounding(values, dtype):
-    """The same on the way, where kernels keep 16 bits of what they keep in f32 for other types."""
+    """The same for intermediate values, which kernels keep in 16 bits for 16-bit types, else in
+    f32."""
     return rounding(values, dtype) if dtype in ("bf16", "f16") else np.zeros_like(values)
 
 
 def compare(found, expected, unit):
-    """The worst error of an element and that of all together, in what each may be: both at most 1.
+    """The worst error of an element and of all together, as fractions of their bounds.
 
-    All together: the root mean square of errors is at most that of units, and a little more where
-    elements are few.
+    All together: the root mean square of the errors is at most that of the units, plus an allowance
+    for few elements.
     """
     if found.shape != expected.shape:
         return np.inf, np.inf
-    same = found == expected  # infinities too
+    same = found == expected  # also for infinities
     with np.errstate(invalid="ignore"):
         error = np.where(same, 0.0, np.abs(found - expected))
     error = np.where(np.isfinite(error), error, np.inf)
@@ -83,7 +83,7 @@ class Product:
 
 
 def seen(size, segments):
-    """Which keys a query sees: [batch or 1, 1, queries, keys]."""
+    """The keys that each query sees: [batch or 1, 1, queries, keys]."""
     queries, keys = size["seq"], size["kv_seq"]
     distance = np.arange(keys)[None, :] - np.arange(queries)[:, None] - (keys - queries)
     sees = np.ones((queries, keys), bool)
@@ -100,7 +100,7 @@ def seen(size, segments):
 
 
 def by_heads(tensor, group=1):
-    """[batch, rows, heads, columns] as [batch, heads, rows, columns], heads repeated."""
+    """[batch, rows, heads, columns] as [batch, heads, rows, columns], with heads repeated."""
     return np.repeat(np.moveaxis(tensor.astype(np.float64), 2, 1), group, axis=1)
 
 
@@ -110,7 +110,7 @@ def scores_of(q, k, sees):
 
 
 def soften(scores):
-    """Weights and logarithms of their sums; queries that see no key have none, and -inf."""
+    """Softmax weights and lse; a query that sees no key has zero weights and -inf."""
     with np.errstate(invalid="ignore", divide="ignore"):
         most = scores.max(-1, keepdims=True)
         weights = np.exp(scores - np.where(np.isfinite(most), most, 0.0))
@@ -150,12 +150,12 @@ class Attention:
 
 
 def single_units(case):
-    """Errors of scores and of sums of weights in f32, relative to what is weighed."""
+    """The f32 errors of scores and of sums of weights, relative to the weighted values."""
     return (16 + 4 * case.spread * np.sqrt(case.sizes["head_dim"])) * SINGLE
 
 
 def weighed(weights, values, dtype):
-    """What rounding the weights does to `weights @ values`."""
+    """The error of `weights @ values` from rounding the weights."""
     return np.sqrt(half_rounding(weights, dtype)**2 @ values**2)
 
 
@@ -168,7 +168,7 @@ def attend(weights, v, lse, case):
 
 
 class Gradient(Attention):
-    """attention_bwd: dq, dk, dv, from o and lse as the reference has them."""
+    """attention_bwd: dq, dk, dv, from the reference's o and lse."""
 
     def __init__(self, case, rng):
         super().__init__(case, rng)
@@ -212,7 +212,7 @@ class Gradient(Attention):
 
 
 class Decode:
-    """decode: one query a sequence, keys in pages, lengths."""
+    """decode: one query per sequence, keys in pages, lengths."""
 
     def __init__(self, case, rng):
         size, dtype = case.sizes, case.dtype
@@ -226,7 +226,7 @@ class Decode:
         if size.get("ragged"):
             lengths = rng.integers(0, keys + 1, batch)
             self.inputs["lengths"] = lengths.astype(np.int32)
-        # Which key each slot holds, or one behind all.
+        # The key that each slot holds, or `keys` for none.
         held = np.tile(np.arange(keys), (batch, 1))
         if page:
             tables = np.stack([rng.permutation(keys // page) for _ in range(batch)])
@@ -265,7 +265,7 @@ class Experts:
         self.inputs["router"] = rng.standard_normal((tokens, experts)).astype(np.float32)
 
     def choices(self):
-        """(token, expert, weight) of each choice that has a slot."""
+        """(token, expert, weight) of each choice within the expert's capacity."""
         size = self.case.sizes
         logits = self.inputs["router"].astype(np.float64)
         left = {expert: size.get("capacity", size["tokens"]) for expert in range(size["experts"])}
@@ -292,7 +292,7 @@ class Experts:
             gate, up = x @ inputs["w1"][expert], x @ inputs["w3"][expert]
             sigmoid = 1 / (1 + np.exp(-gate))
             act = gate * sigmoid * up
-            # Of gate, of up, and of the result, each rounded.
+            # Errors from rounding gate, up and the activation.
             steep = np.abs(gate * sigmoid * (1 + gate * (1 - sigmoid)) * up)
             off = half_rounding(steep, dtype) + 2 * half_rounding(act, dtype)
             off += 8 * SINGLE * (steep + np.abs(act))

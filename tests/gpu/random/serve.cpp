@@ -8,9 +8,10 @@
 #include "cli/run_command.h"
 #include "run/gpus.h"
 
-// serve GPUS: runs the command lines of harpe that standard input brings, one on a line, words
-// apart by tabs, in one process. Behind what each says comes a line of the record separator and its
-// status. The GPUs' contexts stay: making them takes far longer than what small plans do there.
+// serve GPUS: runs harpe's command lines from standard input in one process, one per line, with
+// words separated by tabs. After the output of each it prints a line of the record separator and
+// the status. It keeps the GPUs' contexts, since making them takes far longer than running small
+// plans.
 namespace {
 
 int run(const std::string& line) {

@@ -1,11 +1,11 @@
-"""Runs of harpe: in processes of their own, or one after the other in one that stays."""
+"""Runs of harpe, each in its own process or one after another in a resident process."""
 import os
 import queue
 import signal
 import subprocess
 import threading
 
-LIMIT = 120  # seconds of a run, kernels compiled on the way included
+LIMIT = 120  # seconds of a run, including kernel compilation
 SEPARATOR = "\x1e"
 
 
@@ -13,7 +13,7 @@ def kill(process):
     try:
         os.killpg(process.pid, signal.SIGKILL)
     except ProcessLookupError:
-        pass  # it has ended meanwhile
+        pass  # it has ended already
 
 
 def start(words, folder, environment, **pipes):
@@ -23,7 +23,7 @@ def start(words, folder, environment, **pipes):
 
 
 def run_alone(words, folder, environment):
-    """(exit status or None where it hangs, all it says)."""
+    """(exit status, or None if the process hangs; its output)."""
     process = start(words, folder, environment)
     try:
         text, _ = process.communicate(timeout=LIMIT)
@@ -34,14 +34,14 @@ def run_alone(words, folder, environment):
 
 
 class Server:
-    """serve.cpp under way; begun anew behind a run that may have spoilt the process."""
+    """A running serve.cpp, restarted after a run that may have corrupted the process."""
 
     def __init__(self, words, folder, environment):
         self.how = (words, folder, environment)
         self.process = None
 
     def run(self, words):
-        """(exit status, or None where it hangs; negative where a signal ended it; all it says)."""
+        """(exit status, None if it hangs, negative if a signal ended it; its output)."""
         if self.process is None:
             self.process = start(*self.how, stdin=subprocess.PIPE)
         process, said = self.process, []
@@ -79,7 +79,7 @@ class Server:
 
 
 class Servers:
-    """Several, each with one run at a time."""
+    """Several servers, each with one run at a time."""
 
     def __init__(self, count, words, folder, environment):
         self.free = queue.Queue()

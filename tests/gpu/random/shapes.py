@@ -1,4 +1,4 @@
-"""Random operators, shapes, ranks and schedules: what `random_test.py` runs."""
+"""Random operators, shapes, ranks and schedules for `random_test.py`."""
 import dataclasses
 import random
 
@@ -7,7 +7,7 @@ MOST_RANKS = 4
 
 @dataclasses.dataclass
 class Case:
-    """One run of harpe, and what the reference needs to know of it."""
+    """One run of harpe, and what the reference needs of it."""
     operator: str
     sizes: dict  # parameters of the operator, as values
     mesh: str
@@ -15,7 +15,7 @@ class Case:
     schedule: str = "auto"
     iterations: int = 1
     options: tuple = ()
-    spread: float = 1.0  # of queries: the larger, the fewer keys matter
+    spread: float = 1.0  # of queries: a larger one concentrates the weights
 
     @property
     def dtype(self):
@@ -30,7 +30,7 @@ class Case:
 
 
 def draw_extent(rng, most):
-    """Small, odd, or whole tiles; lengths that a tile cuts are the likeliest."""
+    """A small or odd extent, or whole tiles; most often one that cuts a tile."""
     kind = rng.random()
     if kind < 0.15:
         return rng.randint(1, min(16, most))
@@ -46,7 +46,7 @@ def draw_dtype(rng):
 
 
 def draw_ranks(rng, gpus):
-    """Mostly as many as there are GPUs; (mesh, ranks)."""
+    """(mesh, ranks); usually as many ranks as GPUs."""
     most = min(MOST_RANKS, 4 * gpus)
     ranks = gpus if gpus <= most and rng.random() < 0.6 else rng.randint(1, most)
     if ranks == 4 and rng.random() < 0.4:
@@ -62,7 +62,7 @@ def product_sizes(rng, _ranks):
 
 
 def draw_heads(rng):
-    """Groups of 1 to 16 query heads; heads of widths that kernels for tensor cores have, mostly."""
+    """Groups of 1 to 16 query heads; mostly head widths that tensor-core kernels support."""
     key_heads = rng.choice((1, 1, 2, 3, 4, 5, 8))
     group = rng.choice((1, 1, 2, 3, 4, 5, 7, 8, 16))
     width = rng.choices((64, 128, 192, 96, 80, 40, 33), (10, 10, 3, 2, 1, 1, 1))[0]
@@ -78,7 +78,7 @@ def draw_masks(rng, sizes):
         sizes["causal"] = True
     if rng.random() < 0.2:
         sizes["window"] = rng.randint(1, sizes["seq"])
-    # Shows keys in spite of the others: beside none of them it is refused.
+    # A prefix only widens other masks; alone it is refused.
     if ("causal" in sizes or "window" in sizes) and rng.random() < 0.2:
         sizes["prefix"] = rng.randint(1, sizes["kv_seq"])
     if sizes["seq"] == sizes["kv_seq"] and rng.random() < 0.15:
@@ -132,7 +132,7 @@ def capped_sizes(rng, ranks):
     return sizes
 
 
-# By operator: how its sizes are drawn, and how often it is.
+# Per operator: how its sizes are drawn, and its weight in the draw.
 OPERATORS = {
     "gemm": (product_sizes, 4), "ag_gemm": (product_sizes, 4), "gemm_rs": (product_sizes, 4),
     "gemm_ar": (product_sizes, 4), "attention": (attention_sizes, 8),
@@ -142,7 +142,7 @@ OPERATORS = {
 
 
 def draw(seed, index, gpus, schedules_of):
-    """Case `index` of a seed; `schedules_of(case)` names those that apply."""
+    """Case `index` of a seed; `schedules_of(case)` names the schedules that apply."""
     rng = random.Random(f"{seed} {index}")
     operator = rng.choices(list(OPERATORS), [often for _, often in OPERATORS.values()])[0]
     mesh, ranks = draw_ranks(rng, gpus)
@@ -152,7 +152,7 @@ def draw(seed, index, gpus, schedules_of):
     case.spread = rng.choice((0.5, 1.0, 3.0))
     if rng.random() < 0.25:
         case.options += ("--inject", f"delay={rng.randrange(1000)}")
-    if 1 < ranks <= gpus and rng.random() < 0.04:  # in processes of their own
+    if 1 < ranks <= gpus and rng.random() < 0.04:  # in separate processes
         case.options += ("--launch", str(ranks))
     elif ranks > gpus:
         case.options += ("--share-gpus",)

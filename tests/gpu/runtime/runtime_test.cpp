@@ -17,7 +17,7 @@ struct Arguments {
   std::uint32_t count;
 };
 
-// Fills `out` with squares through more shared memory than a kernel has unasked, and reports.
+// Fills `out` with squares, with more shared memory than a kernel has by default, and reports.
 const KernelVariant kSquares{.name = "squares",
                              .family = "test",
                              .tile = "",
@@ -40,7 +40,7 @@ extern "C" __global__ void harpe_kernel(const __grid_constant__ Arguments argume
                              .shared_bytes = 100 * 1024,
                              .uses_wgmma = false};
 
-// Everything here needs a GPU; CTest counts the program as skipped where it reads this.
+// Tests that need a GPU; CTest counts the program as skipped without one.
 class OnGpu : public testing::Test {
  protected:
   void SetUp() override {

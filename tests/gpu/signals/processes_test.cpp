@@ -21,10 +21,10 @@ std::optional<std::string> variable(const std::string& name) {
 
 constexpr const char* kReplays = "HARPE_TEST_REPLAYS";
 
-// Where ranks in processes share a GPU, it goes from one to another every few milliseconds.
+// A GPU shared by processes switches between them only every few milliseconds.
 std::int64_t replays_of(int ranks, int gpus) { return ranks <= gpus ? 5000 : 100; }
 
-// This program again, as one rank of the test below; none where it does not start.
+// Starts this program as one rank of the test below; none if it does not start.
 std::optional<pid_t> start_rank(int rank, int ranks, const std::string& port,
                                 std::int64_t replays) {
   std::vector<std::string> words = {"gpu_signals", "--gtest_also_run_disabled_tests",
@@ -53,8 +53,8 @@ std::optional<pid_t> start_rank(int rank, int ranks, const std::string& port,
 
 class Processes : public OnGpus {};
 
-// What launchers start: `torchrun`, `mpirun` or `srun` of this program with the filter
-// Processes.DISABLED_are_one_rank_each, or the test below.
+// One rank under a launcher: `torchrun`, `mpirun` or `srun` runs this program with the filter
+// Processes.DISABLED_are_one_rank_each, or the test below starts it.
 TEST_F(Processes, DISABLED_are_one_rank_each) {
   const auto launch = processes::find_launch(variable);
   ASSERT_TRUE(launch.ok()) << launch.error().variable << " " << launch.error().reason;
@@ -81,7 +81,7 @@ TEST_F(Processes, DISABLED_are_one_rank_each) {
     for (const auto capture : {&RankWork::capture_ring, &RankWork::capture_barriers}) {
       const auto captured = ((*work).*capture)();
       ASSERT_TRUE(captured.ok()) << render(captured.error());
-      // Nobody's arena is cleared, and nobody's epoch starts again, while another writes.
+      // No rank may clear its page while another rank still writes to it.
       ASSERT_TRUE(peers->page(self.rank).clear().ok());
       ASSERT_TRUE((*bootstrap)->all_gather({}).ok());
       const auto done = work->replay(replays);

@@ -61,7 +61,7 @@ KernelVariant variant_of(const std::string& name, const std::string& source, int
           .uses_wgmma = false};
 }
 
-// What went wrong of an order, where nothing but the test itself could handle it.
+// Converts an error of the driver to a diagnostic of the test.
 Checked<Ok> checked(const Result<Ok, CudaError>& result) {
   if (!result.ok()) return to_diag(result.error());
   return Ok{};
@@ -205,8 +205,8 @@ Checked<Ok> RankWork::capture_ring() { return capture(&RankWork::order_ring); }
 
 Checked<Ok> RankWork::capture_barriers() { return capture(&RankWork::order_barriers); }
 
-// Never more than two windows of runs wait in the driver: where its queues are full a launch
-// blocks, and with it the launches of ranks that share the GPU.
+// At most two windows of runs wait in the driver. If its queues are full, a launch blocks, and with
+// it the launches of other ranks on the same GPU.
 Checked<Ok> RankWork::replay(std::int64_t times) {
   constexpr std::int64_t kWindow = 32;
   const DriverApi& driver = device().driver();

@@ -18,18 +18,18 @@ using std::chrono_literals::operator""s;
 // The signals in every rank's page.
 enum Signal : std::int32_t { kData, kCredit, kAllWrote, kAllRead, kSignals };
 
-// An arena: what the rank makes, what the rank before puts, and a count of wrong signals.
+// An arena: the rank's own block, the block from the previous rank, and a count of wrong words.
 constexpr std::int64_t kBlockWords = 16 * 1024;
 constexpr std::int64_t kBlockBytes = kBlockWords * 4;
 constexpr std::int64_t kArenaBytes = 2 * kBlockBytes + 512;
 
 struct WorkOptions {
   std::chrono::nanoseconds limit = 5s;  // of one wait
-  std::uint32_t most_delay_ns = 4000;   // kernels sleep up to so long in between
+  std::uint32_t most_delay_ns = 4000;   // the longest random sleep of a kernel
   bool says_that_data_is_there = true;
 };
 
-// Kernels of one GPU.
+// The kernels of one GPU.
 struct Kernels {
   static Checked<Kernels> load(KernelLibrary& library);
 
@@ -39,20 +39,20 @@ struct Kernels {
   const LoadedKernel* sleep;
 };
 
-// What one rank does in every epoch, as a graph, and its runs.
+// The work of one rank per epoch, as a graph, and its replays.
 class RankWork {
  public:
   static Checked<RankWork> create(const Peers& peers, int rank, const Kernels& kernels,
                                   const WorkOptions& options);
 
-  // Puts its block into the next rank's slot, and checks what the rank before put into its own.
+  // Puts its block into the next rank's slot, and checks the block that the previous rank put.
   Checked<Ok> capture_ring();
-  // Makes its block, checks everybody's once all are made, and goes on once all have checked.
+  // Makes its block, checks all ranks' blocks after all are made, and continues after all checks.
   Checked<Ok> capture_barriers();
 
-  // Back to back; so many runs that the driver holds them without blocking others.
+  // Replays back to back, with few enough runs in flight that launches do not block.
   Checked<Ok> replay(std::int64_t times);
-  // Signals that were not as they should be, in all runs.
+  // Wrong words found in all runs.
   [[nodiscard]] Checked<std::uint32_t> wrong_words() const;
 
  private:
@@ -95,7 +95,7 @@ class RankWork {
   std::optional<Graph> graph_;
 };
 
-// The folder of compiled kernels that the environment names, if any.
+// The folder for compiled kernels that the environment names, if any.
 std::optional<std::string> cache_folder();
 
 }  // namespace harpe::cuda::signals_test

@@ -6,8 +6,8 @@
 namespace harpe::cuda::signals_test {
 
 Checked<Tools> open_tools() {
-  // A queue of the GPU for each stream: behind a kernel that waits in a shared one, what it waits
-  // for might never start. Read by the driver once.
+  // A hardware queue for each stream: in a shared queue, a kernel that waits could block the kernel
+  // that it waits for. The driver reads this variable only once.
   ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
   HP_TRY(std::shared_ptr<const DriverApi> driver, open_driver());
   const std::vector<std::string> folders = {"/usr/local/cuda/lib64"};

@@ -11,24 +11,24 @@
 
 namespace harpe::cuda::signals_test {
 
-// The driver for many streams whose kernels wait for each other, and the run-time compiler.
+// The run-time compiler, and a driver set up for many streams whose kernels wait for each other.
 struct Tools {
   std::shared_ptr<const DriverApi> driver;
   Nvrtc compiler;
 };
-// Errors: what is lacking to run anything here.
+// Errors: what this machine lacks for GPU tests.
 Checked<Tools> open_tools();
 
-// All ranks in this process, in the order of the GPUs, which they share where there are too few.
+// All ranks in this process, in the order of the GPUs; they share GPUs if there are too few.
 class Rig {
  public:
   static Checked<std::unique_ptr<Rig>> build(const Tools& tools, int ranks);
 
   Peers& peers() { return peers_; }
-  // One work for each rank, captured by `capture`; `options` by rank.
+  // The work of each rank, captured by `capture`; `options` by rank.
   Checked<std::vector<RankWork>> works(Checked<Ok> (RankWork::*capture)(),
                                        const std::function<WorkOptions(int)>& options);
-  // Every rank in a thread of its own.
+  // Replays every rank in a separate thread.
   static Checked<Ok> replay(std::vector<RankWork>& works, std::int64_t times);
 
  private:
@@ -38,13 +38,13 @@ class Rig {
   Peers peers_;
 };
 
-// Everything here needs a GPU; CTest counts the program as skipped where it reads this.
+// Tests that need a GPU; CTest counts the program as skipped without one.
 class OnGpus : public testing::Test {
  protected:
   void SetUp() override;
 
   [[nodiscard]] const Tools& tools() const { return *tools_; }
-  // Two and four, and as many as there are GPUs.
+  // Two, four, and the number of GPUs.
   [[nodiscard]] std::vector<int> rank_counts() const;
 
  private:

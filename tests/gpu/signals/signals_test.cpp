@@ -17,7 +17,7 @@ std::string tell(const device::FaultRecord& record) {
 
 class Signals : public OnGpus {
  protected:
-  // Runs that must go well, from an epoch on.
+  // Replays `times` epochs and expects that all succeed.
   void expect_right(Rig& rig, Checked<Ok> (RankWork::*capture)(), std::int64_t times) {
     Checked<std::vector<RankWork>> works = rig.works(capture, usual);
     ASSERT_TRUE(works.ok()) << render(works.error());
@@ -73,7 +73,7 @@ TEST_F(Signals, hold_where_epochs_wrap) {
   }
 }
 
-// Rank 0 puts its data and never says so. Rank 1 waits for it with the shortest limit.
+// Rank 0 puts its data and never signals. Rank 1 has the shortest limit and waits for the signal.
 TEST_F(Signals, that_never_come_end_every_rank_and_leave_a_record) {
   constexpr auto kLimit = 300ms;
   for (const int ranks : rank_counts()) {

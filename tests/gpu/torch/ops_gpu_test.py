@@ -1,9 +1,8 @@
 """harpe.ops on GPUs, against plain PyTorch: values, gradients, CUDA graphs, cost of a call.
 
-    PYTHONPATH=… python ops_gpu_test.py [RANKS]
+PYTHONPATH=… python ops_gpu_test.py [RANKS]
 
-Ranks are processes; where there are fewer GPUs than ranks, they share them. Skipped (77) without
-PyTorch or a GPU.
+Ranks are processes; they share GPUs if there are too few. Skipped (77) without PyTorch or a GPU.
 """
 import os
 import socket
@@ -46,7 +45,8 @@ def close(name, found, wanted, share=0.03):
 
 
 class Linears:
-    """A column and a row of a linear layer's weights, whole and as this rank has them."""
+    """Inputs and weights of a column- and a row-parallel linear layer: whole, and this rank's
+    part."""
 
     def __init__(self, rank, ranks, s=512, k=256, n=512):
         self.x, self.w = draw(1, s, k), draw(2, n, k, scale=0.05)
@@ -59,7 +59,7 @@ class Linears:
 
 
 def check_norm(t, reduced, group):
-    """All rows, and as many as no plan has, whose rows are copied."""
+    """All rows, and a number of rows without a plan, which the operator copies."""
     y, v = t.own["y"].detach(), t.own["v"].detach()
     residual, weight = reduced.roll(1, 0), reduced[0]
     for rows in len(y), 3:
@@ -122,7 +122,7 @@ def check_decode(rank, ranks, group):
 
 
 class Pool:
-    """Caches of sequences in blocks of one pool, and what attention over them is."""
+    """Caches of sequences in blocks of one pool, and their attention."""
 
     def __init__(self, rank, ranks, page=16, b=4, h=8, g=4, d=64, most=64):
         blocks = 2 * b * most
@@ -132,7 +132,7 @@ class Pool:
         self.own = self.k[own].clone(), self.v[own].clone()
         order = torch.Generator().manual_seed(3)
         self.table = torch.randperm(blocks, generator=order)[:b * most].view(b, most).int().cuda()
-        self.table[1, :2] = self.table[0, :2]  # a prefix that two sequences share
+        self.table[1, :2] = self.table[0, :2]  # a prefix shared by two sequences
         self.lengths = torch.tensor([page * most, 700, 65, 1], dtype=torch.int32, device="cuda")
 
     def compute_alone(self):
@@ -148,7 +148,7 @@ class Pool:
 
 
 def check_pool(rank, ranks, group):
-    """Beside the reference; and in a graph, whose lengths and tables change between runs."""
+    """Against the reference, and in a graph whose lengths and tables change between replays."""
     pool = Pool(rank, ranks)
     close("decode of a pool", pool.call(group), pool.compute_alone())
     for page in 1, 64, 256:
@@ -174,7 +174,7 @@ def check_pool(rank, ranks, group):
 
 
 def check_compiled(rank, ranks, group):
-    """Equal bits, eager and compiled, with gradients."""
+    """Eager and compiled results have equal bits, including gradients."""
     t = Linears(rank, ranks)
     x, w = (each.detach().requires_grad_() for each in (t.own["x"], t.own["w"]))
 
@@ -236,10 +236,10 @@ def check_graphs(rank, ranks, group):
 
 
 def check_heap(rank, ranks, group):
-    """Rows that others read, in memory that they reach: used in place, with the same bits; and what
-    happens where one rank's are there and another's are not."""
+    """Inputs in the shared heap are read in place, with the same bits. If only one rank's input is
+    in the heap, the call is refused."""
     if ranks == 1:
-        return  # nobody else reads them
+        return  # no other rank reads them
     own = dist.new_group(list(range(ranks)))
     hp.init(own, tensors=8 << 20, on_miss="error", timeout=60)
     t, make = Linears(rank, ranks), harpe.plan
@@ -284,14 +284,14 @@ def check_heap(rank, ranks, group):
 
 
 def check_results(rank, ranks, group):
-    """Results that others write, in memory that they reach: none is copied, whatever each rank
-    still holds; those of a graph are copied, and so are those that find no room."""
+    """Results in shared memory are not copied while ranks hold them. Results of a graph are copied,
+    and so are those that do not fit."""
     own = dist.new_group(list(range(ranks)))
     t = Linears(rank, ranks)
     y, v = t.own["y"].detach(), t.own["v"].detach()
     bytes = y.shape[0] * v.shape[0] * y.itemsize
     hp.init(own, results=12 * bytes, on_miss="error", timeout=60)
-    make = harpe.plan  # of a schedule that reads no inputs of other ranks
+    make = harpe.plan  # with a schedule that reads no peers' inputs
     harpe.plan = lambda *program, **more: make(*program, **{"schedule": "push", **more})
     wanted = [hp.linear_ar(y + each, v, group=own).clone() for each in range(3)]
     harpe.plan = make
@@ -335,11 +335,11 @@ def count_copied(group, operator):
 
 
 def time_calls(rank, ranks, group):
-    """Of calls of operators, without and with gradients, the latter to the results alone."""
+    """Times calls of operators, without and with gradients; the latter only until the results."""
     t = Linears(rank, ranks)
     pool = Pool(rank, ranks)
     if ranks > 1:
-        return  # who shares a GPU waits for it
+        return  # ranks that share a GPU wait for it
     for more, name in (False, ""), (True, " with gradients"):
         x, w, y, v = (t.own[each].detach().requires_grad_(more) for each in "xwyv")
         time_call(rank, ranks, "torch.nn.functional.linear" + name, lambda: functional.linear(x, w))
@@ -350,7 +350,7 @@ def time_calls(rank, ranks, group):
 
 
 def time_call(rank, ranks, name, call):
-    """What the host is busy for, with few calls under way."""
+    """The host's time per call with few calls in flight."""
     times = []
     for at in range(2100):
         begin = time.perf_counter()

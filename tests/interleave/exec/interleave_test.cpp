@@ -8,8 +8,8 @@ namespace {
 
 using Bits = std::vector<std::byte>;
 
-// Runs one interleaving: choices[i] picks among the ready queues at step i, 0 beyond the end. The
-// numbers of queues that were ready at each step come back in `widths`.
+// Runs one interleaving: choices[i] picks among the ready queues at step i, 0 beyond the end.
+// Returns the number of ready queues at each step in `widths`.
 struct Interleaving {
   std::vector<std::size_t> choices;
   std::vector<std::size_t> widths = {};
@@ -26,7 +26,7 @@ Bits run_one(const Plan& plan, Interleaving& interleaving, std::int64_t iteratio
   return bits_of(plan, options, {.iterations = iterations});
 }
 
-// Every interleaving of the plan's steps, depth first, up to `limit`: the results there are.
+// All results of the plan's interleavings, explored depth first up to `limit`.
 std::set<Bits> explore(const Plan& plan, std::int64_t limit, std::int64_t& explored) {
   std::set<Bits> results;
   Interleaving interleaving;
@@ -74,7 +74,7 @@ TEST(Interleave, leaves_one_result_in_every_interleaving_of_a_collective) {
 
 TEST(Interleave, finds_the_interleaving_in_which_a_missing_signal_is_missed) {
   Plan plan = gather_gemm(2, 2, 2, 1, "f32");
-  std::erase_if(plan.syncs, [&](const Sync& sync) {  // the slot may be read before it is filled
+  std::erase_if(plan.syncs, [&](const Sync& sync) {  // a kernel may read the slot too early
     return plan.tasks[sync.from.index()].kind == TaskKind::Copy &&
            plan.tasks[sync.to.index()].kind == TaskKind::Compute;
   });
@@ -86,7 +86,7 @@ TEST(Interleave, leaves_one_result_in_fifty_thousand_random_interleavings) {
                         scatter_gemm(3, 3, 2, 3, "f32", true)};
   for (const Plan& plan : plans) {
     EXPECT_EQ(sample(plan, 17'000, 1).size(), 1U);
-    EXPECT_EQ(sample(plan, 100, 20).size(), 1U);  // executions that overlap
+    EXPECT_EQ(sample(plan, 100, 20).size(), 1U);  // with overlapping executions
   }
 }
 

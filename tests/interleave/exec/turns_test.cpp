@@ -13,8 +13,8 @@
 #include "tests/unit/exec/plans.h"
 #include "transport/local_exchange.h"
 
-// Executions of two plans in turn, on arenas that they share: every interleaving of the ranks'
-// steps, where a rank begins its next execution as soon as its last one is over.
+// Executions of two plans in turn, on shared arenas: every interleaving of the ranks' steps. A rank
+// begins its next execution as soon as its last one ends.
 namespace harpe::test {
 namespace {
 
@@ -24,7 +24,7 @@ using cpu::GroupState;
 constexpr int kRanks = 2;
 using Bits = std::vector<std::byte>;
 
-// A rank with an executable of each plan, and tensors for each launch.
+// A rank with an executable per plan, and tensors per launch.
 struct Rank {
   std::shared_ptr<GroupState> group;
   std::vector<std::unique_ptr<CpuRankExecutable>> executables;
@@ -44,7 +44,7 @@ void add_launch(Rank& rank, std::size_t executable) {
   Rank::Launch& launch = rank.launches.emplace_back();
   launch.executable = executable;
   for (const LocalHome& home : rank.executables[executable]->homes()) {
-    // Numbers of their own for every launch, rank and home.
+    // Distinct numbers for every launch, rank and home.
     const std::string name = home.buffer + std::to_string(rank.launches.size());
     const HostTensor drawn =
         random_tensor(home.dtype, home.shape, static_cast<std::uint64_t>(rank.group->rank()), name);
@@ -83,7 +83,7 @@ class Turns {
     }
   }
 
-  // Takes these steps from the start, each the number of one that is possible then.
+  // Repeats these steps from the start; each number selects one of the possible steps.
   void replay(const std::vector<std::size_t>& choices) {
     start();
     collect_steps();
@@ -92,10 +92,10 @@ class Turns {
       collect_steps();
     }
   }
-  // How many steps are possible now.
+  // The number of possible steps.
   [[nodiscard]] std::size_t width() const { return steps_.size(); }
 
-  // How far each queue is, and all that is in memory.
+  // The progress of every queue and the contents of memory.
   [[nodiscard]] Bits state() {
     Bits bits;
     const auto add = [&](std::int64_t number) {
@@ -202,10 +202,10 @@ class Turns {
 struct Explored {
   std::set<Bits> results;  // of all orders
   std::int64_t states = 0;
-  bool is_stuck = false;  // in some order ranks wait for ever
+  bool is_stuck = false;  // some order deadlocks
 };
 
-// Every state that any order of steps leads to.
+// Visits every state that some order of steps reaches.
 Explored explore(Turns& turns) {
   Explored explored;
   std::set<Bits> seen;
@@ -240,8 +240,8 @@ TEST(Turns, leave_one_result_in_every_interleaving_of_two_plans) {
   }
 }
 
-// Of a plan whose ranks do not wait for each other's Entries a peer writes to a slot while the
-// other plan still has it.
+// If a plan's ranks do not wait for each other's Entries, a peer may write to a slot that the other
+// plan still uses.
 TEST(Turns, find_the_interleaving_in_which_a_rank_has_not_begun) {
   Plan careless = scatter_gemm(2, 2, 1, 2, "f32", false);
   std::erase_if(careless.syncs, [&](const Sync& sync) {

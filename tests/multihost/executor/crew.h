@@ -10,7 +10,7 @@
 
 namespace harpe::test {
 
-// An operator with a schedule, on processes of several hosts; here each process is a thread.
+// An operator with a schedule, on processes of several hosts. In these tests a process is a thread.
 struct Case {
   std::string target;
   std::vector<std::string> parameters;
@@ -20,18 +20,18 @@ struct Case {
   int hosts = 1;
 };
 
-// What crosses hosts goes by proxy, with this policy where one is given. Fails the test where there
-// is no such plan, or it does not verify.
+// The case's plan. Transfers between hosts use the proxy, under `fence` if given. Fails the test if
+// there is no such plan or it does not verify.
 [[nodiscard]] Plan plan_of(const Case& one, std::optional<Fence> fence = std::nullopt);
 [[nodiscard]] TensorMap draw_inputs(const Plan& plan);
 
-// How the options of a process differ from those of the others.
+// Changes the options of one process.
 using Alter = std::function<void(int process, CpuOptions& options)>;
 
-// Of each process what `use` makes of its executor, which has its inputs.
+// Runs `use` on every process's executor, whose inputs are set.
 void in_every_process(const Plan& plan, int processes, int hosts, const Alter& alter,
                       const std::function<void(int process, Executor& executor)>& use);
-// The same for what making an executor comes to.
+// The same, but returns the executors or their refusals.
 [[nodiscard]] std::vector<Checked<std::unique_ptr<Executor>>> make_in_every_process(
     const std::vector<Plan>& plans, int hosts, const Alter& alter);
 

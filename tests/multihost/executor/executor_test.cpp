@@ -5,7 +5,7 @@
 
 #include "tests/multihost/executor/crew.h"
 
-// CPU ranks in several processes, of one host and of several, do what they do in one.
+// CPU ranks in several processes, on one or several hosts, give the same results as in one process.
 namespace harpe::test {
 namespace executor_test {
 
@@ -41,7 +41,7 @@ Ran run_alone(const Plan& plan) {
   return ran;
 }
 
-// Several executions in two runs, with delays.
+// Runs 2 and then 3 executions, with random delays.
 Ran run_in_processes(const Plan& plan, int processes, int hosts) {
   Ran ran;
   in_every_process(
@@ -70,7 +70,7 @@ void expect_same(const Case& one, std::optional<Fence> fence = std::nullopt) {
   EXPECT_EQ(together.stats.iterations.size(), 3U);
   EXPECT_EQ(together.stats.trace.size(), plan.tasks.size());
   EXPECT_EQ(together.stats.network.has_value(), one.hosts > 1);
-  if (one.hosts > 1 && one.target != "moe") {  // whose routing decides
+  if (one.hosts > 1 && one.target != "moe") {  // the routing decides how much
     constexpr std::int64_t kExecutions = 5;
     EXPECT_EQ(together.stats.network->bytes, kExecutions * traffic_between(plan, one.hosts).bytes);
   }
@@ -108,11 +108,11 @@ TEST(Processes, are_right_under_every_policy) {
   }
 }
 
-// One process loses the worker of one of its tasks: all end within the limit, and process 0 names
-// who it was.
+// One process loses the worker of one of its tasks. All processes end within the limit, and process
+// 0 names the rank and the task.
 TEST(Processes, all_end_where_one_cannot_go_on) {
   const Plan plan = plan_of({"attention", kAttention, "cp=4", "ring", 4, 4});
-  std::optional<TaskId> task;  // the first that the last process sends on
+  std::optional<TaskId> task;  // the last process's first put
   for (std::size_t i = 0; i < plan.tasks.size() && !task; ++i) {
     const bool is_last = plan.queues[plan.tasks[i].queue.index()].rank == RankId(3);
     if (is_last && is_put(plan, plan.tasks[i])) task = TaskId(static_cast<std::int64_t>(i));

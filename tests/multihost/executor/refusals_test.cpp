@@ -50,7 +50,7 @@ TEST(Hosts, run_one_plan) {
   }
 }
 
-// The shared provider of one host, asked to reach another, is one that libfabric does not know.
+// Two hosts need a network provider, and libfabric does not know this one.
 TEST(Hosts, need_a_provider_that_is_there) {
   const Plan plan = plan_of({"attention", kAttention, "cp=2", "ring", 2, 2});
   const auto made = make_in_every_process(

@@ -1,6 +1,6 @@
-// `harpe run` on test hosts, a process each: right over a network with a delay; right where one
-// host's way out becomes a hundred times as slow; and where its cable is pulled all end within the
-// limit of a wait and 2 s and say who is lost. Status 77: no test hosts here.
+// `harpe run` with one process per test host: right over a network with a delay, and right when one
+// host's link becomes a hundred times slower. When a cable is pulled, all end within the limit of a
+// wait plus 2 s, and the report names the lost rank. Status 77: no test hosts here.
 #include <unistd.h>
 
 #include <chrono>
@@ -38,7 +38,7 @@ std::string said_by(const std::string& folder, int host) {
   return {std::istreambuf_iterator<char>(stream), {}};
 }
 
-// Becomes harpe, as the one process of its host.
+// Replaces this process by harpe, the only process of its host.
 int run_host(const std::string& harpe, const Trial& trial, const std::string& folder, int host) {
   const std::string said = folder + "/host" + std::to_string(host);
   if (std::freopen(said.c_str(), "w", stdout) == nullptr) return 4;
@@ -86,7 +86,7 @@ bool judge(const Trial& trial, const HostRun& run, milliseconds took, const std:
     is_right = is_right && took < kBefore + milliseconds(kWait + kGrace);
   }
   std::printf("%s: %lld ms\n", trial.name, static_cast<long long>(took.count()));
-  std::fflush(stdout);  // or each host's copy of this process says it again
+  std::fflush(stdout);  // else each host's forked copy prints it again
   return expect(is_right, trial, folder);
 }
 

@@ -1,5 +1,5 @@
-// Two test hosts whose cable is pulled while one puts and the other waits: both must say so, by
-// name, when their limit is over and no later than 2 s after it. Status 77: no test hosts here.
+// The cable between two test hosts is pulled while one puts and the other waits. Both must name the
+// lost peer after their limit, at most 2 s later. Status 77: no test hosts here.
 #include <cstdio>
 #include <cstdlib>
 #include <thread>
@@ -15,7 +15,7 @@ constexpr std::chrono::milliseconds kLimit{1'500};
 constexpr std::chrono::milliseconds kGrace{2'000};
 constexpr Place kWord{.region = 1, .offset = 0};
 
-// Until the first error; at least a few epochs come before it.
+// Runs epochs until the first error; at least a few succeed first.
 std::optional<TransportError> exchange(RankEnd& end, std::uint32_t& epochs) {
   const int other = 1 - end.rank;
   for (std::uint32_t epoch = 1;; ++epoch) {
@@ -50,7 +50,7 @@ int run_host(int host) {
                    .secret = "lost"},
        .sizes = {8192, 64},
        .make = [] { return make_fabric_provider({.interface = harpe::test::kHostInterface}); }},
-      // The other is out of reach: nobody to meet.
+      // Exits at once: the peer is unreachable, so a final rendezvous would wait in vain.
       [](RankEnd& end) { std::_Exit(judge(end)); });
   return is_set_up ? 0 : 4;
 }

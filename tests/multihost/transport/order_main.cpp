@@ -1,6 +1,6 @@
 // Checks that no signal overtakes its data, between processes of this machine or between test
-// hosts: a line per policy. Status 0: none did (with --planted: every run was caught), 77: no test
-// hosts here.
+// hosts. Prints a line per policy. Status 0: no signal did (with --planted: every run was caught),
+// 77: no test hosts here.
 #include <fmt/format.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -55,7 +55,7 @@ void say(const Options& options, Policy policy, const StressFacts& facts) {
   std::fflush(stdout);
 }
 
-// One process's ranks. Rank 0's says how it went.
+// Runs the ranks of one process; rank 0 prints the result.
 int run_ranks(const Options& options, Policy policy, const Meeting& meeting,
               const std::vector<int>& ranks) {
   const int count = options.receivers + 1;
@@ -94,7 +94,7 @@ int run_processes(const Options& options, Policy policy) {
     const pid_t ended = ::waitpid(-1, &status, 0);
     const int result = WIFEXITED(status) ? WEXITSTATUS(status) : 128;
     worst = std::max(worst, result);
-    // A rank that failed is not waited for by the others.
+    // If a rank fails, the others are ended, since they would wait for it.
     for (const pid_t process : processes) {
       if (result > 1 && process != ended) ::kill(process, SIGTERM);
     }
@@ -102,7 +102,7 @@ int run_processes(const Options& options, Policy policy) {
   return worst;
 }
 
-// Rank 0 alone on host 0, the receivers on the others in turn.
+// Rank 0 alone on host 0, the receivers on the other hosts in turn.
 int run_hosts(const Options& options, Policy policy) {
   const auto main = [&](int host) {
     std::vector<int> ranks;

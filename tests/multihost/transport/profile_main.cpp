@@ -1,6 +1,6 @@
-// Between two test hosts half a millisecond apart, what `harpe profile --transport` measures has
-// that in it, and the policy it recommends does not wait for it again and again. Status 77: no test
-// hosts here.
+// Two test hosts are half a millisecond apart. The measurements of `harpe profile --transport` must
+// show this delay, and the recommended policy must not pay it repeatedly. Status 77: no test hosts
+// here.
 #include <cstdio>
 
 #include "compile/machines.h"

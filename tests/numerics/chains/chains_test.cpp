@@ -1,5 +1,5 @@
-// Random programs of several nests whose sums cancel, on CPU ranks: the check passes what is right
-// and catches what is not. `chain_sweep PROGRAMS SEEDS` tries more of them.
+// Random programs of several nests with cancelling sums, on CPU ranks: the check passes right
+// results and catches wrong ones. `chain_sweep PROGRAMS SEEDS` tries more programs.
 #include <gtest/gtest.h>
 
 #include <cstdio>

@@ -16,15 +16,15 @@
 #include "tests/support/internal_error.h"
 #include "verify/verify.h"
 
-// Every schedule that the producer of random forms yields runs on CPU ranks with the right result.
-// Accepted, proved and wrong would be a fault of the executor or of the proof itself.
+// Every accepted random form runs on CPU ranks with the right result. An accepted and proved plan
+// with a wrong result would be a fault of the executor or of the proof itself.
 namespace harpe {
 namespace {
 
 using oracle::Record;
 using Random = std::mt19937_64;
 
-// Small: around the number of blocks, so that some are uneven and some are empty.
+// Sizes around the number of blocks, so that some blocks are uneven and some are empty.
 Program make_small(Program program, Random& random) {
   const std::set<std::string> split = {"M", "N", "K", "Sq", "Skv"};
   const auto draw = [&](std::int64_t low, std::int64_t high) {
@@ -95,7 +95,7 @@ class Tally {
     if (texts_.size() % kLaunched == 0) execute_launches(plan, request, *inputs, what);
   }
 
-  // What GPUs would launch for the plan, where the build knows and its proof can see all of it.
+  // Executes the plan's GPU launches on CPU ranks, if this build makes and proves them.
   void execute_launches(const Plan& plan, RunRequest request, const TensorMap& inputs,
                         const std::string& what) {
     request.backend.target = Backend::Cuda;
@@ -109,14 +109,14 @@ class Tally {
     ASSERT_TRUE(outcome->check->passed()) << render(failure_of(*outcome->check)) << "\n" << what;
   }
 
-  static constexpr std::size_t kLaunched = 4;  // of so many schedules one
+  static constexpr std::size_t kLaunched = 4;  // one in so many schedules
 
   Random random_;
   std::set<std::string> texts_;
   std::map<std::string, int> right_;
   int refused_ = 0;
   int launched_ = 0;
-  std::map<std::string, int> unlaunched_;  // by what refuses them
+  std::map<std::string, int> unlaunched_;  // by the refusal's code
 };
 
 TEST(Forms, that_are_accepted_run_with_the_right_result) {

@@ -14,19 +14,19 @@
 #include "tests/support/internal_error.h"
 #include "verify/verify.h"
 
-// Random forms of a layer of experts: what is accepted, proved and taken by the executor gives the
-// right result, whoever sends rows to whom and however often.
+// Random forms of a layer of experts: every plan that is accepted, proved and supported by the
+// executor gives the right result, for any senders and any number of repeated transfers.
 namespace harpe::test {
 namespace {
 
 constexpr int kForms = 1600;
-constexpr int kLeast = 400;  // of them executed
+constexpr int kLeast = 400;  // executed forms, at least
 
 struct Tally {
   int right = 0;
-  int launched = 0;  // as GPUs would
+  int launched = 0;  // with the launches of GPUs
   std::map<std::string, int> refused;
-  std::map<std::string, int> unlaunched;  // by what refuses them
+  std::map<std::string, int> unlaunched;  // by the refusal's code
 };
 
 void count(const Diag& refusal, Tally& tally) {
@@ -47,7 +47,7 @@ void execute(const Example& example, std::uint64_t seed, Tally& tally) {
   ASSERT_TRUE(inputs.ok()) << render(inputs.error());
   const Checked<RunOutcome> outcome = harpe::run(*plan, request, *inputs);
   if (!outcome.ok()) {
-    // What the executor cannot do; nothing that is proved may be wrong in itself.
+    // The executor may lack a feature; a proved plan may not be refused as wrong.
     ASSERT_EQ(info(outcome.error().code).verdict, Verdict::Unsupported) << render(outcome.error());
     return count(outcome.error(), tally);
   }
@@ -65,7 +65,7 @@ void execute(const Example& example, std::uint64_t seed, Tally& tally) {
   ++tally.launched;
 }
 
-// HARPE_FUZZ_SEED in the environment draws other forms.
+// HARPE_FUZZ_SEED in the environment replaces the fixed seed.
 std::uint64_t seed() {
   const char* const text = std::getenv("HARPE_FUZZ_SEED");
   return text == nullptr ? 77 : std::strtoull(text, nullptr, 10);

@@ -17,8 +17,8 @@
 #include "tests/support/linear.h"
 #include "verify/verify_launches.h"
 
-// Faults in launch plans, executed with the proof switched off: numbers, or executions that come to
-// no end, show what each rule of the passes must keep.
+// Executes faulty launch plans without the proof. Wrong numbers or executions that never end show
+// what each rule of the passes must keep.
 namespace harpe::test {
 namespace {
 
@@ -31,7 +31,7 @@ struct Question {
   std::string schedule;
 };
 
-// A GEMM with a bias and a gelu behind it, in place of an operator: fuse_maps.
+// A GEMM with a bias and a gelu behind it instead of an operator: fuse_maps.
 constexpr const char* kLinear = "linear";
 
 Described launches_of(const Question& question) {
@@ -57,10 +57,10 @@ const std::vector<Question>& questions() {
       {"gemm_rs", kRows, "tp=2", "bulk"},   // pulls
       {"gemm_rs", kRows, "tp=2", "fetch"},  // partials16
       {"gemm_ar", kRows, "tp=3", "push"},
-      {"gemm_ar", kRows, "tp=3", "one_shot"},        // sums stored at all peers and added up here
+      {"gemm_ar", kRows, "tp=3", "one_shot"},        // every peer stores sums; each rank adds them
       {"gemm_ar_norm", kRows, "tp=2", "scattered"},  // rows normalised between two exchanges
       {"attention", kHeads, "cp=2", "push"},
-      {"attention", kHeads, "cp=2", "ring"},  // states that are carried
+      {"attention", kHeads, "cp=2", "ring"},  // state carried from step to step
       {"attention_bwd", kHeads, "cp=2", "ring"},
       {"decode", {"batch=2", "kv=128", "heads=4", "kv_heads=4", "head_dim=64"}, "tp=2", "push"},
       {"moe", kExperts, "ep=2", "push"},  // batch_rows
@@ -70,15 +70,15 @@ const std::vector<Question>& questions() {
   return kQuestions;
 }
 
-// What one interleaving of a launch plan comes to; `how` where it comes to no numbers.
+// The result of one interleaving of a launch plan: bits, or in `how` why there are none.
 struct Outcome {
   std::string how;
   Bits bits;
   friend auto operator<=>(const Outcome&, const Outcome&) = default;
 };
 
-// Which queue takes the next step. Queues are in the order of their ranks: some orders let the
-// first or the last ranks run ahead, as far as they can.
+// Chooses the queue of the next step. Queues are in the order of their ranks, so some orders let
+// the first or the last ranks run ahead as far as possible.
 class Order {
  public:
   explicit Order(std::uint64_t seed) : seed_(seed), random_(seed) {}
@@ -128,7 +128,7 @@ Outcome execute(const Plan& plan, const launch::LaunchPlan& launches, const Tens
   return impossible ? Outcome{.how = "impossible", .bits = {}} : outcome;
 }
 
-// Faults that change what is read, computed or stored, or what is raised: any execution shows them.
+// Faults in what is read, computed, stored or signalled: any execution shows them.
 const std::set<std::string>& seen_in_any_execution() {
   static const std::set<std::string> kSeen = {"drop a panel",
                                               "drop a meeting",
@@ -163,9 +163,9 @@ const std::set<std::string>& seen_in_any_execution() {
   return kSeen;
 }
 
-// Faults that change what waits for what: some interleaving shows them in most places. Panels of a
-// launch come one after the other here, so what waits inside for less than it should, behind a
-// panel that waits for more, is not seen.
+// Faults in what waits for what: some interleaving shows more than half of them. Here the panels of
+// a launch run in order, so a wait that is too weak stays unseen behind a panel with a stronger
+// wait.
 const std::set<std::string>& seen_in_some_interleaving() {
   static const std::set<std::string> kSeen = {"drop a wait",
                                               "drop a wait inside",
@@ -186,7 +186,7 @@ constexpr std::uint64_t kInterleavings = 40;
 
 struct Count {
   bool is_of_order = false;
-  int made = 0;  // and refused by the proof
+  int made = 0;  // mutants that the proof refuses
   int seen = 0;
 };
 

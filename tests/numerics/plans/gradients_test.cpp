@@ -1,5 +1,5 @@
-// Gradients that a plan computes against finite differences of attention itself, which share
-// nothing with the formula of either reference; and travelling sums on a narrower wire.
+// Gradients that a plan computes, against finite differences of attention, which share nothing with
+// either reference's formula; and partial sums on a narrower wire.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -79,7 +79,7 @@ TEST(Gradients, of_an_executed_plan_are_finite_differences_of_attention) {
         store(input, i, x - kStep);
         const double below = objective(*forward, *inputs);
         store(input, i, x);
-        // lse and delta are f32: weights are off by 2^-24 of themselves and of the logarithm.
+        // lse and delta are f32: weights err relatively by 2^-24 of 1 and of the logarithm.
         EXPECT_NEAR(load(gradient, i), (above - below) / (2 * kStep), 1e-6)
             << schedule << " d" << name << " " << i;
       }
@@ -90,7 +90,7 @@ TEST(Gradients, of_an_executed_plan_are_finite_differences_of_attention) {
 struct Wired {
   double error = 0;  // of dk
   double bound = 0;
-  std::int64_t bytes = 0;  // that travel in drains
+  std::int64_t bytes = 0;  // sent by drains
 };
 
 Wired run_with_wire(const std::string& dtype, std::optional<DType> wire) {

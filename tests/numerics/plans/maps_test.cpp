@@ -1,6 +1,6 @@
-// A bias and a gelu behind GEMMs under every schedule, as CPU ranks and as H200s launch them: in
-// the kernels that make the GEMM's result, where there is one that does. Against the f64 meaning
-// within the derived bound, and with the same bits where no rounding vanishes.
+// A bias and a gelu behind GEMMs under every schedule, as CPU ranks and as H200s launch them, fused
+// into the GEMM kernels where possible. Results are within the derived bound of the f64 meaning,
+// and have the same bits unless fusion skips a rounding.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -85,7 +85,7 @@ class Tally {
     const bool reorders =
         any_panel(launches, [](const launch::Panel& panel) { return panel.addends.size() > 1; });
     const auto proved = verify_launches(plan, launches);
-    if (!proved.ok()) {  // a plain kernel does what tiles leave over, and states no places
+    if (!proved.ok()) {  // a plain kernel for partial tiles states no places
       EXPECT_TRUE(!is_mapped && linear.m % 16 != 0) << render(proved.error());
       return;
     }

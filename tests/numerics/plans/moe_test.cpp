@@ -1,6 +1,6 @@
-// Mixture of experts: the layers of published models, scaled down by 16 in their hidden and inner
-// sizes but with all their experts, and loads that leave experts empty or make one hot; under every
-// schedule, against the f64 meaning of the program.
+// Mixture-of-experts layers of published models with all their experts, but with hidden and inner
+// sizes divided by 16. Loads leave experts empty or make one hot. Every schedule is compared with
+// the f64 meaning of the program.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -34,7 +34,7 @@ class Schedules {
   Schedules(std::vector<std::string> parameters, std::string mesh)
       : parameters_(std::move(parameters)), mesh_(std::move(mesh)) {}
 
-  // Requires: `inputs` is empty, to be drawn, or holds some of the inputs.
+  // Requires: `inputs` holds some of the inputs or none; the others are drawn.
   void run(TensorMap inputs = {}) {
     for (const NamedSchedule& schedule : schedules_of("moe")) {
       SCOPED_TRACE(std::string(schedule.name) + " on " + mesh_);
@@ -94,7 +94,7 @@ INSTANTIATE_TEST_SUITE_P(Layers, Models, testing::ValuesIn(kModels),
 const std::vector<std::string> kSmall = {"tokens=21", "experts=8", "topk=2",
                                          "hidden=6",  "inter=10",  "dtype=f32"};
 
-// Router logits [tokens, experts] from a function of both.
+// Router logits [tokens, experts] from a function of token and expert.
 template <class Logit>
 TensorMap logits(std::int64_t tokens, std::int64_t experts, const Logit& logit) {
   HostTensor router = make_tensor(DType::F32, {tokens, experts});
@@ -110,7 +110,7 @@ TEST(Loads, one_hot_expert_takes_every_token) {
   Schedules schedules(kSmall, "ep=4");
   schedules.run(logits(21, 8, [](std::int64_t, std::int64_t e) { return e == 5 ? 9 : -e; }));
   EXPECT_EQ(schedules.plans(), 7);
-  // One row per choice, added up by its token's rank: the same sums whoever sends the rows.
+  // The token's rank adds one row per choice: the sums do not depend on which rank sends the rows.
   EXPECT_EQ(schedules.results()[1].data, schedules.results()[0].data);
   EXPECT_EQ(schedules.results()[2].data, schedules.results()[0].data);
 }

@@ -1,8 +1,8 @@
-// Every operator under every schedule, on meshes and shapes that do and do not divide, in every
-// type: against the f64 meaning of the program, within the bound that commir.md section 9 derives
-// for the very plan (run/bound.h: terms printed with a failure), and bit for bit under other
-// timings. What H200s launch for the plan, a GPU to a rank and shared, is executed too: bit for bit
-// the same where it adds in the plan's order, else within the same bound.
+// Every operator under every schedule, on meshes and shapes that divide evenly and that do not, in
+// every type. Results are within the bound that commir.md section 9 derives for the plan
+// (run/bound.h: a failure prints its terms), and have the same bits under other timings. The plan's
+// H200 launches, with a GPU per rank and shared, are executed too: with the same bits if they add
+// in the plan's order, else within the same bound.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -54,7 +54,7 @@ const std::vector<Shape> kDecodes = {
      {"batch=3", "kv=61", "heads=12", "kv_heads=4", "head_dim=24", "v_head_dim=10"}},
     {"fewer keys than ranks, one head", {"batch=5", "kv=3", "heads=1", "head_dim=8"}},
 };
-// Multi-head latent attention: keys longer than values, expanded and absorbed.
+// Multi-head latent attention: keys wider than values, expanded and absorbed.
 const std::vector<Shape> kLatent = {
     {"192/128 per head", {"seq=24", "heads=4", "head_dim=192", "v_head_dim=128", "causal=true"}},
     {"576/512, one latent head for all",
@@ -73,7 +73,7 @@ const std::vector<Shape> kCapped = {
     {"one token per expert, the others drop",
      {"tokens=29", "experts=8", "topk=3", "hidden=5", "inter=4", "capacity=1"}},
 };
-// Tables shorter and longer than the pool; sequences share pages, as they are drawn.
+// Tables shorter and longer than the pool; randomly drawn tables let sequences share pages.
 const std::vector<Shape> kPools = {
     {"pool", {"pages=12", "table=3", "page=16", "kv_heads=2"}},
     {"pool, ragged, pages across blocks",
@@ -82,7 +82,7 @@ const std::vector<Shape> kPools = {
      {"pages=4", "table=6", "page=8", "v_head_dim=6", "ragged=true"}},
     {"pages of one key, fewer than ranks", {"batch=4", "pages=3", "table=2", "page=1"}},
 };
-// What masks read is drawn: documents of one position up to all, lengths of none up to all.
+// Mask inputs are drawn: documents of one position up to all, lengths from none to all.
 const std::vector<Shape> kPacked = {
     {"packed", {"seq=96", "heads=8", "kv_heads=8", "head_dim=16", "packed=true"}},
     {"packed, causal, grouped, odd, three in a batch",
@@ -142,12 +142,12 @@ bool any_panel(const launch::LaunchPlan& launches, bool (*test)(const launch::Pa
   });
 }
 
-// Whether a kernel adds in another order than the plan: its own sum first, then those of others.
+// True if a kernel adds in another order than the plan: its own sum first, then other ranks' sums.
 bool reorders(const launch::LaunchPlan& launches) {
   return any_panel(launches, [](const launch::Panel& panel) { return panel.addends.size() > 1; });
 }
 
-// Whether a kernel of attention combines its states with those of others.
+// True if an attention kernel combines its states with those of other ranks.
 bool combines(const launch::LaunchPlan& launches) {
   return any_panel(launches, [](const launch::Panel& panel) {
     return !panel.addends.empty() && panel.addends.front().reads.size() > 1;
@@ -158,7 +158,7 @@ bool has_panels(const launch::LaunchPlan& launches) {
   return any_panel(launches, [](const launch::Panel&) { return true; });
 }
 
-// Whether a plain kernel does what operands leave to it that the tensor cores' kernel cannot read.
+// True if a plain kernel computes the operands that the tensor-core kernel cannot read.
 bool leaves_rest(const launch::LaunchPlan& launches) {
   return std::ranges::any_of(launches.launches, [](const launch::Launch& launch) {
     const auto names = [&](std::string_view name) {
@@ -171,10 +171,10 @@ bool leaves_rest(const launch::LaunchPlan& launches) {
 class Tally {
  public:
   int plans = 0;
-  int launched = 0;  // as H200s would
+  int launched = 0;  // launch plans of H200s
   int panels = 0;    // of those, with kernels that have panels
-  int rests = 0;     // of those, with plain kernels that do a part of a task
-  int combined = 0;  // of those, with kernels that combine states of several ranks
+  int rests = 0;     // of those, with plain kernels for part of a task
+  int combined = 0;  // of those, with kernels that combine ranks' states
   int refused = 0;
   int timings = 0;
   double worst = 0;  // error over bound
@@ -183,7 +183,7 @@ class Tally {
            const std::vector<std::string>& meshes = kMeshes) {
     run(op, op, shapes, dtype, meshes);
   }
-  // Of a program in a file, by the schedules of `op`.
+  // Runs a program from a file under the schedules of `op`.
   void run(const std::string& target, const std::string& op, const std::vector<Shape>& shapes,
            const std::string& dtype, const std::vector<std::string>& meshes) {
     for (const NamedSchedule& schedule : schedules_of(op)) {
@@ -207,7 +207,7 @@ class Tally {
     SCOPED_TRACE(what);
     Session session(true);
     const Checked<Scheduled> scheduled = session.schedule(request);
-    if (!scheduled.ok()) {  // by construction only: the registry's refusals, each tested by itself
+    if (!scheduled.ok()) {  // only the registry's own refusals, which have their own tests
       ++refused;
       EXPECT_TRUE(render(scheduled.error()).starts_with("error[S6")) << render(scheduled.error());
       return;
@@ -236,8 +236,8 @@ class Tally {
     compare_launches(*plan, *inputs, outputs);
   }
 
-  // What GPUs launch for the plan: a rank to a GPU, and shared or with collectives by NCCL where
-  // that differs.
+  // Executes the plan's GPU launches: with a GPU per rank, and also shared or with NCCL collectives
+  // if those launches differ.
   void compare_launches(const Plan& plan, const TensorMap& inputs, const Outputs& expected) {
     static constexpr cuda::DescribedTarget kTargets[] = {
         {}, {.shares_gpus = true}, {.collectives = CollectiveEngine::Nccl}};
@@ -276,7 +276,7 @@ class Tally {
     }
   }
 
-  // Another interleaving of the same plan, and now and then random delays in real threads.
+  // Executes another interleaving of the plan, or sometimes real threads with random delays.
   void compare_timings(const Plan& plan, const TensorMap& inputs, const Outputs& expected) {
     auto state = static_cast<std::uint64_t>(plans);
     CpuOptions options{.runner = QueueRunner::Stepper};
@@ -323,7 +323,7 @@ TEST_P(Numerics, attention_is_right_under_every_schedule) {
 }
 
 TEST_P(Numerics, gradients_of_attention_are_right_under_every_schedule) {
-  // The two other types share the meshes: what they add is their kernels.
+  // f16 and f64 share the meshes, because they add only other kernels.
   std::vector<std::string> meshes = kMeshes;
   if (GetParam() == "f16" || GetParam() == "f64") {
     std::size_t place = GetParam() == "f16" ? 0 : 1;
@@ -340,7 +340,7 @@ TEST_P(Numerics, decoding_is_right_under_every_schedule) {
   report(tally, 200);
 }
 
-// Shapes for which GPUs have kernels with panels, by every rule that joins and moves them.
+// Shapes for which GPUs use kernels with panels, by every rule that joins and moves panels.
 TEST(GpuShapes, are_right_under_every_schedule) {
   Tally tally;
   for (const char* op : {"ag_gemm", "gemm_rs", "gemm_ar", "gemm_ar_norm"}) {
@@ -364,7 +364,7 @@ TEST(GpuShapes, are_right_under_every_schedule) {
   EXPECT_GT(tally.combined, 5);
 }
 
-// The types share the meshes: what a mask reads has no type of theirs.
+// The types share the meshes, because mask inputs do not depend on the type.
 std::vector<std::string> some_meshes(const std::string& dtype) {
   if (dtype == "f32") return {"x=1", "x=3", "x=8", "y=2,x=2"};
   if (dtype == "bf16") return {"x=2", "x=5", "z=2,y=2,x=2"};

@@ -14,7 +14,7 @@
 #include "tests/property/launches/described.h"
 #include "tests/support/linear.h"
 
-// Passes bind kernels by tasks that are like the launch's, the executor by these themselves.
+// Passes bind kernels through similar tasks, the executor through a launch's own: results agree.
 namespace harpe::test {
 namespace {
 
@@ -30,7 +30,7 @@ void add(const cuda::HeadTensor& tensor, Numbers& numbers) {
                                  tensor.strides.row, tensor.strides.head});
 }
 
-// Where it reads and stores.
+// The addresses and strides that a GEMM reads and stores.
 Numbers numbers_of(const GemmSpec& spec) {
   Numbers numbers = {static_cast<std::int64_t>(spec.b), spec.b_stride, spec.k};
   for (const cuda::GemmPanelSpec& panel : spec.panels) {
@@ -90,7 +90,7 @@ Numbers numbers_of(const LaunchSpec& spec) {
   return gemm != nullptr ? numbers_of(*gemm) : numbers_of(spec.get<AttentionSpec>());
 }
 
-// A plan at made-up addresses, with what its tasks run alone.
+// A plan at made-up addresses, with the launches of each task by itself.
 class Bound {
  public:
   explicit Bound(Described described)
@@ -171,7 +171,7 @@ void expect_one_binding(Bound bound, std::size_t least) {
   EXPECT_GT(bound.alike_count(), 0);
 }
 
-// Of four ranks with 64 heads, that share keys by eights.
+// Four ranks have 64 heads; eight query heads share one key head.
 TEST(Binding, sends_heads_of_few_queries_to_the_ranks_that_want_them) {
   Bound bound(describe("decode", {"heads=64", "kv_heads=8", "head_dim=128"}, "tp=4", "bulk"));
   int kernels = 0;
@@ -238,7 +238,7 @@ TEST(Binding, of_groups_is_offered_in_the_order_of_their_operands) {
   EXPECT_GT(groups, 0);
 }
 
-// The refusal of the first launch whose kernel `change` takes for one of its own.
+// The refusal of the first launch whose kernel `change` applies to.
 template <class Change>
 std::string refusal(const Described& described, const Change& change) {
   const Blocks blocks =

@@ -6,7 +6,7 @@
 
 #include "tests/property/launches/described.h"
 
-// Faults against the rules of kernels that begin and end their rank's execution.
+// Faults against the rules of kernels that begin and end the execution of their rank.
 namespace harpe::test {
 namespace bounds_faults_test {
 
@@ -15,11 +15,11 @@ using launch::Kernel;
 using launch::Launch;
 using launch::LaunchPlan;
 
-// Of rank 0, launch 0 is the Entry, 1 the kernel and 2 the Exit; of rank 1, 3 to 5.
+// Launches of rank 0: 0 is the Entry, 1 the kernel, 2 the Exit. Those of rank 1 are 3 to 5.
 Described one_shot() {
   return describe("gemm_ar", {"m=8", "n=8192", "k=8192"}, "tp=2", "one_shot");
 }
-// Rows of rank 1 come to rank 0 by a signal.
+// Rank 1 sends its rows to rank 0 with a signal.
 Described gathered() { return describe("ag_gemm", {"m=16", "n=8192", "k=8192"}, "tp=2", "fused"); }
 
 Launch& bounding(LaunchPlan& m) { return m.launches[1]; }
@@ -64,7 +64,7 @@ TEST(BoundsFaults, launches_that_are_not_all_of_an_execution) {
       });
 }
 
-// Plans that take turns begin so.
+// Plans that take turns begin with signals of the current execution.
 TEST(BoundsFaults, turns_begin_by_signals_of_this_execution) {
   const Described in_turns =
       describe("gemm_ar", {"m=8", "n=8192", "k=8192"}, "tp=2", "one_shot", {.takes_turns = true});
@@ -73,7 +73,7 @@ TEST(BoundsFaults, turns_begin_by_signals_of_this_execution) {
   EXPECT_EQ(finding(in_turns), "verified");
 }
 
-// Totals of other ranks are stored here, which the Exit awaits.
+// Other ranks store their totals here, and the Exit waits for them.
 TEST(BoundsFaults, exits_that_wait) {
   const Described totals = describe("gemm_ar", {"m=1024", "n=8192", "k=8192"}, "tp=2", "push");
   EXPECT_EQ(totals.launches.launches[1].bounds, Bounds::Both);
@@ -88,7 +88,7 @@ TEST(BoundsFaults, exits_that_wait) {
                  "the Exit of its rank waits for more than signals"}});
 }
 
-// A norm follows the kernel, which so only begins the execution.
+// A norm follows the kernel, so the kernel begins the execution but does not end it.
 TEST(BoundsFaults, kernels_behind_it) {
   const Described normed =
       describe("gemm_ar_norm", {"m=8", "n=8192", "k=8192"}, "tp=2", "one_shot");

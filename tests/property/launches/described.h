@@ -15,13 +15,13 @@ struct Described {
   launch::LaunchPlan launches;
 };
 
-// What H200s launch for an operator under a named schedule. Requires: all of it is there.
+// An operator's launch plan for H200s under a named schedule. Requires: all of these exist.
 [[nodiscard]] Described describe(const std::string& op, const std::vector<std::string>& parameters,
                                  const std::string& mesh, const std::string& schedule,
                                  const cuda::DescribedTarget& target = {});
 [[nodiscard]] Described describe(const Request& request, const cuda::DescribedTarget& target = {});
 
-// The finding's full text, or "verified".
+// The full text of the finding, or "verified".
 [[nodiscard]] std::string finding(const Described& described);
 
 }  // namespace harpe::test

@@ -22,14 +22,14 @@ Described in_data(Described described) {
   return described;
 }
 
-// Rank 0 stores its sum at rank 1 in launch 1, behind signal 3, which launch 4 waits for; and rank
-// 1 in launch 4, behind signal 1.
+// Rank 0 stores its sum at rank 1 in launch 1 and raises signal 3, which launch 4 waits for. Rank 1
+// stores in launch 4 and raises signal 1.
 Described in_words() {
   return describe("gemm_ar", {"m=8", "n=8192", "k=8192"}, "tp=2", "one_shot");
 }
 Described one_shot() { return in_data(in_words()); }
 
-// Likewise, and rows of ranks differ. Entry and Exit are kernels, so that there may be others.
+// Likewise with different rows per rank. Entry and Exit are kernels, so more kernels may follow.
 Described scattered_rows() {
   Described d = describe("gemm_rs", {"m=1024", "n=512", "k=1024"}, "tp=2", "push");
   for (Launch& launch : d.launches.launches) launch.bounds = launch::Bounds::None;
@@ -81,8 +81,8 @@ TEST(InDataFaults, signals_that_are_no_flags) {
   });
 }
 
-// No other plan puts anything where these elements come; the next execution does once the rank says
-// that it has begun.
+// No other plan writes to these elements. The next execution may write once the rank signals that
+// it has begun that execution.
 TEST(InDataFaults, plans_that_take_turns) {
   Described d =
       describe("gemm_ar", {"m=8", "n=8192", "k=8192"}, "tp=2", "one_shot", {.takes_turns = true});
@@ -191,9 +191,9 @@ TEST(InDataFaults, a_slot_that_other_rows_are_stored_in) {
             "remove `in data` from the signal, so that it has a word in the page of its rank");
 }
 
-// Rank 1 adds what rank 0 stores, and only then stores at rank 0. What it has added says that rank
-// 0 has begun this execution, so rank 0 has also read what rank 1 stored in the execution before. A
-// word in the page orders that, and elements do not.
+// Rank 1 adds rank 0's elements before it stores at rank 0. A signal word for these elements shows
+// that rank 0 has begun this execution, and so has read rank 1's stores of the previous one.
+// Signals in data do not give this order.
 TEST(InDataFaults, a_credit_that_only_the_signal_stands_for) {
   Described d = scattered_rows();
   std::vector<Kernel>& kernels = d.launches.launches[4].kernels;
@@ -218,7 +218,7 @@ TEST(InDataFaults, a_credit_that_only_the_signal_stands_for) {
             "1, which reads it");
 }
 
-// The kernel's only panels and arrivals are these, of the rows.
+// The kernel with one panel and one arrival, limited to these rows.
 Kernel of_rows(Kernel kernel, std::size_t at, Interval rows) {
   kernel.panels = {kernel.panels[at]};
   kernel.arrivals = {kernel.arrivals[at]};
@@ -233,8 +233,8 @@ Kernel of_rows(Kernel kernel, std::size_t at, Interval rows) {
   return kernel;
 }
 
-// Rank 0 stores half of its rows in a kernel before, without a signal. Rank 1 adds them in a kernel
-// behind the one that waits for the other half.
+// Rank 0 stores half of its rows in an earlier kernel, without a signal. Rank 1 adds them in a
+// kernel behind the one that waits for the other half.
 TEST(InDataFaults, rows_that_only_the_signal_of_others_stands_for) {
   constexpr Interval kFirst = {.begin = 512, .end = 768};
   constexpr Interval kSecond = {.begin = 768, .end = 1024};

@@ -17,7 +17,7 @@ namespace inboxes_test {
 
 std::byte* at(std::uintptr_t address) { return reinterpret_cast<std::byte*>(address); }
 
-// Memory that is only pointed at: pages lie before the arenas, as they may.
+// Addresses are never dereferenced. Pages may lie before the arenas in memory, as on rank 0.
 TEST(Inboxes, lie_apart_from_arenas_and_from_each_other) {
   const Described d =
       describe("gemm_ar", {"m=8", "n=8192", "k=8192"}, "tp=2", "one_shot", {.takes_turns = true});

@@ -13,7 +13,7 @@ using launch::Panel;
 using launch::Place;
 using launch::SignalId;
 
-// Whether something reads the state or adds to it without rounding it at once.
+// True if a task adds to the state, or reads it without rounding it to bf16 at once.
 bool has_wide_reader(const Plan& plan, AllocId alloc) {
   return std::ranges::any_of(plan.tasks, [&](const Task& task) {
     const auto is_it = [&](const Ref& ref) { return ref.alloc == alloc; };
@@ -88,7 +88,7 @@ std::vector<AllocId> find_states(const Plan& plan, const LaunchPlan& launches) {
 
 std::vector<bool> find_fit_for_data(const LaunchPlan& launches) {
   std::vector<bool> is_fit(launches.signals.size(), false);
-  LaunchPlan others = launches;  // without what signals in data may be awaited and raised by
+  LaunchPlan others = launches;  // without the parts that may use signals in data
   for_each_kernel(others, [&](auto&, Kernel& own) {
     for (const launch::Raise& raise : own.fused_stores) is_fit[raise.signal.index()] = true;
     for (Panel& panel : own.panels) panel.addends.clear();

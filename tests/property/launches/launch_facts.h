@@ -8,23 +8,23 @@
 
 namespace harpe::test {
 
-// Per signal: whether somebody awaits it.
+// Per signal: true if a launch awaits it.
 [[nodiscard]] std::vector<bool> find_awaited(const launch::LaunchPlan& launches);
 
-// Partial states that launches touch, that end in 16 bits, and that cannot be left in them.
+// Partial states that launches touch and that end in 16 bits, but must not be kept in 16 bits.
 [[nodiscard]] std::vector<AllocId> find_states(const Plan& plan,
                                                const launch::LaunchPlan& launches);
 
-// Per signal: whether a fused store raises it and nothing but addends awaits it, as signals in data
-// need it.
+// Per signal: true if a fused store raises it and only addends await it, as signals in data
+// require.
 [[nodiscard]] std::vector<bool> find_fit_for_data(const launch::LaunchPlan& launches);
-// Sets `is_in_data` on these.
+// Sets `is_in_data` on those signals.
 void carry_in_data(launch::LaunchPlan& launches);
 
-// Whether its tasks write something.
+// True if a task of the launch writes something.
 [[nodiscard]] bool touches(const Plan& plan, const launch::Launch& launch);
 
-// Whether a copy engine cannot do it: it computes, or reads what lies on another rank.
+// True if a copy engine cannot do it: it computes, or reads another rank's memory.
 [[nodiscard]] bool needs_kernel(const Plan& plan, const launch::Launch& launch);
 
 using KernelTest = std::function<bool(const launch::Launch&, const launch::Kernel&)>;

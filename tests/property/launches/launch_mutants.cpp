@@ -250,7 +250,7 @@ class Mutator {
     }
   }
 
-  // The same place of another rank, or a neighbour of it.
+  // Moves a place to the same slot of another rank, or to a neighbouring block.
   void edit_place(const std::string& verb, std::function<Place&(LaunchPlan&)> at) {
     LaunchPlan copy = launches_;
     const Place place = at(copy);
@@ -389,7 +389,7 @@ class Mutator {
     }
   }
 
-  // What a map is applied to is stored in its place, as if the panel had no map from there on.
+  // Stores the operand of a map in place of its result, as if the panel's maps ended before it.
   void edit_result(std::size_t l, std::size_t k, std::size_t p, std::size_t map) {
     const Panel& own = panel(launches_, l, k, p);
     const Nest& nest = *find_nest(plan_.program, own.maps[map].nest);
@@ -409,7 +409,7 @@ class Mutator {
     }
   }
 
-  // Faults that every rank has.
+  // Makes a fault on every rank.
   void edit_all() {
     const auto has = [&](const KernelTest& test) { return any_kernel(launches_, test); };
     if (has([](const auto&, const Kernel& own) { return !own.fused_stores.empty(); })) {
@@ -417,7 +417,7 @@ class Mutator {
         for_each_kernel(m, [](auto&, Kernel& own) { std::ranges::reverse(own.panels); });
       });
     }
-    // Who waits inside for what others raise at their end waits for ever.
+    // A kernel that waits inside for signals that other kernels raise only at their end never ends.
     const auto waits_for = [](const auto& each) { return each.when.has_value(); };
     if (has([&](const auto&, const Kernel& own) {
           return !own.fused_stores.empty() && std::ranges::any_of(own.panels, [&](const auto& one) {

@@ -12,13 +12,13 @@ namespace harpe::test {
 
 struct LaunchMutant {
   std::string mutation;
-  // Nothing but what waits for what differs: what launches read and write is as it was.
+  // True if only the order differs: launches read and write the same places.
   bool is_of_order = false;
   launch::LaunchPlan launches;
 };
 
-// Launch plans that differ from this one in one small fault each, wherever it can be made, or at
-// most `per_kind` of every kind, spread over where it can be.
+// Launch plans that each differ from this one in one small fault, at every place where the fault is
+// possible, or at no more than `per_kind` places per kind, evenly spread.
 [[nodiscard]] std::vector<LaunchMutant> make_launch_mutants(const Plan& plan,
                                                             const launch::LaunchPlan& launches,
                                                             std::size_t per_kind = SIZE_MAX);

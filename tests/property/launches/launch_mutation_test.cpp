@@ -12,8 +12,8 @@
 #include "tests/support/linear.h"
 #include "verify/verify_launches.h"
 
-// A fault in a launch plan is found, or is none: every mutant is refused, or differs in nothing but
-// order and orders all that conflicts as before, or reads an input where another rank has it too.
+// The verifier finds every fault in a launch plan: each mutant is refused, or keeps all conflicting
+// steps ordered alike, or reads an input from another rank's replica.
 namespace harpe::test {
 namespace {
 
@@ -23,7 +23,7 @@ struct Question {
   std::vector<std::string> parameters;
   std::string mesh;
   std::string schedule;
-  bool is_in_data = false;  // signals are, where they can be
+  bool is_in_data = false;  // carries all suitable signals in data
 };
 
 struct Family {
@@ -31,7 +31,7 @@ struct Family {
   std::vector<Question> questions;
 };
 
-// Of each operator's GEMM with a bias and a gelu behind it.
+// An operator's GEMM followed by a bias and a gelu.
 constexpr const char* kLinear = "linear";
 
 Described words_of(const Family& family, const Question& question) {
@@ -99,7 +99,7 @@ TEST(LaunchMutation, starts_from_launch_plans_that_verify) {
   }
 }
 
-// The judge of the survivors sees an order that is gone.
+// The judge of the mutants that survive detects a lost order.
 TEST(LaunchMutation, is_judged_by_a_closure_that_sees_lost_orders) {
   const Described base = describe("ag_gemm", {}, "tp=2", "push");
   EXPECT_TRUE(orders_alike(base.plan, base.launches, base.launches));
@@ -146,7 +146,7 @@ TEST(LaunchMutation, leaves_no_fault_unseen) {
     std::printf("%-46s %4d made, %4d refused:", mutation.c_str(), count.made, count.caught);
     for (const auto& [code, times] : count.codes) std::printf(" %s %d", code.c_str(), times);
     std::printf("\n");
-    // Each kind makes a fault somewhere.
+    // Every kind produces a real fault in some plan.
     EXPECT_GT(count.caught, 0) << mutation;
   }
 }

@@ -6,7 +6,7 @@
 #include "tests/property/launches/described.h"
 #include "tests/support/linear.h"
 
-// One fault against each rule that launch plans follow beyond their plan's.
+// One fault against each rule for launch plans that goes beyond the rules for plans.
 namespace harpe::test {
 namespace {
 
@@ -23,8 +23,8 @@ Described linear(const std::string& state) {
   return describe(ask({.op = "ag_gemm", .schedule = "push", .state = state}, "tp=2"));
 }
 
-// Half of the columns begin where the tensor cores' kernel cannot read them: a plain kernel does
-// them.
+// Half of the columns begin at an address that the tensor-core kernel cannot read; a plain kernel
+// computes them.
 Described with_rest() { return describe("gemm", {"m=64", "n=48", "k=96"}, "x=4", "hierarchical"); }
 constexpr std::size_t kWithRest = 4;  // the launch of `with_rest`
 
@@ -39,7 +39,7 @@ TEST(PlantedFaults, start_from_what_verifies) {
   EXPECT_EQ(finding(fetch()), "verified");
 }
 
-// An engine that reads may be the other GPU's, behind what that GPU's rank launched meanwhile.
+// The engine may belong to the other GPU and wait behind launches of that GPU's rank.
 TEST(PlantedFaults, an_engine_that_reads_what_lies_on_another_rank) {
   Described d = fetch();
   const auto moves = [](const Launch& each) {
@@ -104,7 +104,7 @@ TEST(PlantedFaults, a_rest_that_waits_inside) {
             "cannot");
 }
 
-// A credit says that the last execution is over, not that the rank has come to this one.
+// A credit shows that the last execution has ended, not that the rank has begun this one.
 TEST(PlantedFaults, credits_where_plans_take_turns) {
   Described d = push();
   d.launches.target += " turns";
@@ -177,7 +177,7 @@ TEST(PlantedFaults, a_panel_that_is_stored_at_a_peer_without_its_credit) {
 
 TEST(PlantedFaults, a_store_past_a_second_reader) {
   Described d = describe("attention", {"seq=1024"}, "cp=4", "ring");
-  // Keys go where the neighbour's attention still reads those before, unless it has said so.
+  // The neighbour's attention signals when it has read the keys that would be overwritten.
   const auto says_free = [&](launch::SignalId signal) {
     const TaskId from = d.launches.signals[signal.index()].from.front();
     return d.plan.tasks[from.index()].kind == TaskKind::Compute;
@@ -233,7 +233,7 @@ TEST(PlantedFaults, kernels_that_wait_inside_and_leave_no_sm_to_what_they_wait_f
             "or begin the kernel later");
 }
 
-// Where plans take turns the copies wait for other ranks' entries, in kernels of one warp.
+// If plans take turns, copies wait for other ranks' entries in kernels of one warp.
 TEST(PlantedFaults, a_kernel_that_keeps_a_copy_from_beginning) {
   Described d =
       describe("ag_gemm", {"m=1024", "n=512", "k=512"}, "tp=2", "push", {.takes_turns = true});
@@ -314,7 +314,7 @@ TEST(PlantedFaults, homes_left_in_16_bits) {
             "states of f32");
 }
 
-// Rounded after every step of the ring, where the plan rounds once.
+// Rounds after every step of the ring, whereas the plan rounds once.
 TEST(PlantedFaults, a_narrow_state_that_is_carried_on) {
   Described d = describe("attention", {"seq=1024"}, "cp=2", "ring");
   for (std::size_t id = 0; id < d.plan.allocs.size(); ++id) {

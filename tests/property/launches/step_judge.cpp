@@ -17,8 +17,8 @@ using verifier::Model;
 using verifier::StepKind;
 using verifier::Steps;
 
-// What a step is, in whichever launch: its kind, its task or the first one of its launch, kernel,
-// panel or copy, the place in that, and whether it is of the next execution.
+// The identity of a step in any launch: its kind; its task or the first task of its launch; kernel;
+// panel or copy; place within that; and whether it belongs to the next execution.
 using Work = std::tuple<StepKind, std::int32_t, std::int32_t, std::int32_t, std::int32_t, bool>;
 
 class Closure {
@@ -37,7 +37,7 @@ class Closure {
     close();
   }
 
-  // Of each two works that conflict which comes first; 0: neither.
+  // For conflicting works: 1 if the first comes first, -1 if the second does, 0 if neither.
   [[nodiscard]] std::map<std::pair<Work, Work>, int> conflicts() const {
     std::map<std::pair<Work, Work>, int> found;
     const std::size_t count = steps_.plan.tasks.size();
@@ -58,7 +58,7 @@ class Closure {
   }
   [[nodiscard]] bool is_valid() const { return is_valid_; }
 
-  // Whether all that touches a rank's homes comes behind its entry and before its exit.
+  // True if every step that touches a rank's homes comes behind its entry and before its exit.
   [[nodiscard]] bool respects_spans() const {
     for (std::size_t a = 0; a < steps_.scope.tasks; ++a) {
       if (!is_boundary(a)) continue;
@@ -93,7 +93,7 @@ class Closure {
             step >= steps_.scope.tasks};
   }
 
-  // `step` may be one before the first.
+  // `step` may wrap around when it is one before the first; then the answer is false.
   [[nodiscard]] bool is_of_part(std::size_t step, const verifier::StepOrigin& of) const {
     if (of.kind == StepKind::Task || step >= steps_.scope.tasks) return false;
     const verifier::StepOrigin& origin = steps_.origins[step];
@@ -117,7 +117,7 @@ class Closure {
     }
   }
 
-  // before_[b][a]: a comes before b.
+  // Fills before_: before_[b][a] is true if a comes before b.
   void close() {
     const std::size_t nodes = after_.size();
     before_.assign(nodes, std::vector<bool>(nodes, false));
@@ -158,7 +158,7 @@ class Closure {
             std::ranges::any_of(task(step).writes, is_home));
   }
 
-  // The same blocks, or different ones of which the slot holds one at a time.
+  // True for equal blocks, and for different blocks that occupy the same memory of a slot in turn.
   [[nodiscard]] bool overlap(const std::vector<Ref>& first, const std::vector<Ref>& second) const {
     for (const Ref& a : first) {
       for (const Ref& b : second) {
@@ -187,7 +187,7 @@ class Closure {
   std::vector<std::vector<bool>> before_;
 };
 
-// Each input is read at the first home of its buffer.
+// Redirects every read of an input to the first home of its buffer.
 launch::LaunchPlan read_first_homes(const Plan& plan, launch::LaunchPlan launches) {
   const auto is_home = [&](const Alloc& alloc, const std::string& buffer) {
     return alloc.level == Level::Home && alloc.buffer == buffer;

@@ -5,16 +5,16 @@
 
 namespace harpe::test {
 
-// Whether two launch plans whose steps do the same work order it alike: in two executions in a row,
-// every two steps that touch the same memory, one of them writing, come in the same order, and so
-// does all that touches a rank's homes between its entry and its exit. By the closure of what waits
-// for what, every pair by itself: it knows neither clocks nor histories of cells.
+// True if two launch plans with the same steps order them alike. In two consecutive executions, any
+// two steps that touch the same memory, at least one of them writing, must come in the same order;
+// so must all steps that touch a rank's homes between its entry and its exit. It compares pairs in
+// the closure of what waits for what, without clocks or histories of cells.
 [[nodiscard]] bool orders_alike(const Plan& plan, const launch::LaunchPlan& first,
                                 const launch::LaunchPlan& second);
 
-// Whether the second differs in nothing but that it reads inputs where other ranks have them too,
-// between those ranks' entries and exits, by the same closure.
-// Requires: the second is verified, so that the homes have the blocks that it reads.
+// True if the second plan differs only in reading inputs from other ranks' replicas, between those
+// ranks' entries and exits by the same closure. Requires: the second plan is verified, so that
+// these homes hold the blocks that it reads.
 [[nodiscard]] bool reads_replicas(const Plan& plan, const launch::LaunchPlan& first,
                                   const launch::LaunchPlan& second);
 

@@ -10,8 +10,8 @@
 #include "tests/property/lower/oracle.h"
 #include "tests/support/internal_error.h"
 
-// The lowering against the executable model: the same forms accepted and refused, the same
-// transfers, and no more synchronization.
+// The lowering against the executable model: both accept and refuse the same forms and make the
+// same transfers, and the lowering needs no more synchronization.
 namespace harpe {
 namespace {
 
@@ -21,12 +21,12 @@ using oracle::Transfer;
 struct Counts {
   int accepted = 0;
   int refused = 0;
-  int beyond = 0;  // the model knows the program, the compiler not yet
+  int beyond = 0;  // the model supports the program, the compiler does not yet
   oracle::Edges ours;
   oracle::Edges models;
 };
 
-// What the model knows and the compiler refuses as not built.
+// True if the compiler refuses the form as unsupported.
 bool is_beyond(const Checked<Plan>& plan) {
   return !plan.ok() && info(plan.error().code).verdict == Verdict::Unsupported;
 }
@@ -70,8 +70,8 @@ void compare(const Record& record, Counts& counts) {
                   << describe(transfers) << "the model's\n"
                   << describe(record.transfers);
   }
-  // The two order independent tasks of a queue differently, so one form may need an edge more or
-  // less.
+  // Compiler and model order independent tasks of a queue differently, so a single form may need an
+  // edge more or fewer.
   const oracle::Edges edges = oracle::edges_of(*plan);
   EXPECT_LE(edges.inner, 2 * record.syncs) << describe(record);
   counts.ours.inner += edges.inner;
@@ -86,7 +86,7 @@ Counts compare_all(const std::string& arguments) {
     const std::optional<std::string> broken =
         testing_support::internal_error_of([&] { compare(record, counts); });
     EXPECT_FALSE(broken) << *broken << "\n" << describe(record);
-    if (testing::Test::HasFailure()) break;  // the first difference says most
+    if (testing::Test::HasFailure()) break;  // the first difference is the most useful
   }
   std::printf(
       "%s: %d accepted, %d refused, %d beyond the compiler; edges %lld + %lld at the "

@@ -15,8 +15,8 @@
 #include "tests/support/internal_error.h"
 #include "verify/verify.h"
 
-// Random forms at sizes nothing divides, through everything the lowering does by default: whatever
-// is accepted must be proved right. Accepted and wrong is the worst a compiler can be.
+// Random forms at indivisible sizes, with the default lowering: every accepted form must be proved
+// right. To accept a wrong form is the worst fault of a compiler.
 namespace harpe {
 namespace {
 
@@ -49,7 +49,7 @@ void flatten_mesh(Mesh& mesh, NormalForm& form) {
   mesh.axes = {{.name = "flat", .size = ranks}};
 }
 
-// What the model does not know and the compiler does: stripes, refinements, rounded transfers.
+// Features that only the compiler supports: stripes, refinements, rounded transfers.
 void extend(Mesh& mesh, NormalForm& form, Random& random) {
   if (chance(random, 0.3)) flatten_mesh(mesh, form);
   if (form.layouts.empty() && chance(random, 0.3)) {
@@ -77,7 +77,7 @@ void for_each_move(NormalForm& form, const Change& change) {
   }
 }
 
-// Through NICs, with every fence policy there is and with none stated.
+// Sends through NICs, under every fence policy and without a stated one.
 void put_through_nics(NormalForm& form, Random& random) {
   for_each_move(form, [&](const NestForm&, Move& move) {
     if (move.how == How::Inline || chance(random, 0.4)) return;
@@ -98,7 +98,7 @@ void drain_inline(NormalForm& form, Random& random) {
   });
 }
 
-// To ranks that all keep the result.
+// Drains to ranks that all keep the result.
 void drain_one_shot(NormalForm& form, Random& random) {
   const std::vector<Place> places = form.places;
   for_each_move(form, [&](const NestForm&, Move& move) {
@@ -116,7 +116,7 @@ bool crosses(const Move& move, const std::string& axis) {
   return std::ranges::find(move.over, axis) != move.over.end();
 }
 
-// The outputs of one statement keep partial states along a mesh axis, and nothing drains them.
+// One statement's outputs keep partial states along a mesh axis without a drain.
 void keep_partial(const Program& program, NormalForm& form, Random& random) {
   const NestForm& nest = form.nests[static_cast<std::size_t>(
       draw(random, 0, static_cast<std::int64_t>(form.nests.size()) - 1))];
@@ -143,7 +143,7 @@ void keep_partial(const Program& program, NormalForm& form, Random& random) {
                crosses(*move, axis);
       });
     }
-    if (chance(random, 0.95)) {  // nor is it placed there
+    if (chance(random, 0.95)) {  // nor is it placed along this axis
       std::erase_if(place->at, [&](const Placement& at) {
         return std::ranges::find(at.axes, axis) != at.axes.end();
       });
@@ -151,7 +151,7 @@ void keep_partial(const Program& program, NormalForm& form, Random& random) {
   }
 }
 
-// One persistent kernel of some of the nests, and transfers that need SMs beside it.
+// Fuses some of the nests into one persistent kernel, beside transfers that need SMs.
 void fuse_nests(NormalForm& form, Random& random) {
   Fuse fuse{.name = "together", .nests = {}, .persistent = true, .sm = {}, .warps = {}};
   for (const NestForm& nest : form.nests) {
@@ -168,7 +168,7 @@ void fuse_nests(NormalForm& form, Random& random) {
   });
 }
 
-// What the model lacks altogether.
+// Features that the model lacks entirely.
 void extend_further(const Program& program, NormalForm& form, Random& random) {
   oracle::make_capable(form);
   if (chance(random, 0.2)) put_through_nics(form, random);
@@ -229,7 +229,7 @@ class Fuzz {
     ++accepted_;
     const Checked<Certificate> certificate = verify(*plan);
     if (!certificate.ok() && certificate.error().code == DiagCode::V530) {
-      ++refused_["V530"];  // kernels that do not fit together are the schedule's fault
+      ++refused_["V530"];  // the schedule's kernels do not fit together
       return;
     }
     count_features(*plan);
@@ -259,11 +259,11 @@ class Fuzz {
 
   Random random_;
   int accepted_ = 0;
-  std::map<std::string, int> features_;  // plans that have them
+  std::map<std::string, int> features_;  // number of plans with the feature
   std::map<std::string, int> refused_;
 };
 
-// HARPE_FUZZ_SEED in the environment draws other forms than the ones drawn every time.
+// HARPE_FUZZ_SEED in the environment replaces the fixed seed.
 int accepted_of(const std::string& kind, std::uint64_t seed) {
   if (const char* other = std::getenv("HARPE_FUZZ_SEED")) seed = std::strtoull(other, nullptr, 10);
   Fuzz fuzz(seed);

@@ -9,8 +9,8 @@
 #include "lower/lower.h"
 #include "tests/property/lower/oracle.h"
 
-// The examples, each damaged in one place: refused with the reason, or accepted where the damage is
-// another legal schedule, exactly as the model decides (tests/oracle/neg.py).
+// The examples, each damaged in one place. The damaged form is refused with the expected reason, or
+// accepted if it is another legal schedule, as the model decides (tests/oracle/neg.py).
 namespace harpe {
 namespace {
 
@@ -20,8 +20,8 @@ struct Case {
   std::string title;
   std::string example;
   std::vector<std::pair<std::string, std::string>> replace;  // every occurrence
-  std::string drop;                                          // lines that start with this
-  std::string refusal;                                       // whole; "" where it is accepted
+  std::string drop;                                          // lines with this prefix
+  std::string refusal;                                       // the full text; "" if accepted
 };
 
 std::string damage(std::string text, const Case& test) {

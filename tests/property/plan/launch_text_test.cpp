@@ -1,4 +1,4 @@
-// Texts of launch plans read back as what was printed, whatever the launches and the plan are.
+// Printed launch plans parse back to equal values, for arbitrary launches and plans.
 
 #include "plan/launch_text.h"
 
@@ -25,7 +25,7 @@ struct Subject {
   Mesh mesh;
 };
 
-// A plan of each family, with and without collectives, barriers and puts.
+// One plan per family, with and without collectives, barriers and puts.
 std::vector<Subject> subjects() {
   const Mesh two{"two", {{"tp", 2}}};
   const Mesh four{"four", {{"tp", 4}}};
@@ -83,7 +83,7 @@ TEST(LaunchTextLaw, what_is_printed_reads_back) {
   }
 }
 
-// A word dropped anywhere makes another launch plan, or none: nothing in the text is idle.
+// Dropping any word changes the launch plan or makes it unreadable: every word carries meaning.
 TEST(LaunchTextLaw, every_word_counts) {
   const Plan plan = lowered(subjects().front());
   const Blocks blocks = blocks_of(plan);

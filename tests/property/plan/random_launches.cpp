@@ -42,7 +42,7 @@ class Generator {
   typename Values::value_type pick(const Values& values) {
     return values[static_cast<std::size_t>(up_to(std::ssize(values) - 1))];
   }
-  // None to `most` times.
+  // Calls `make` 0 to `most` times.
   template <class Make>
   void repeat(std::int64_t most, const Make& make) {
     for (std::int64_t i = up_to(most); i > 0; --i) make();
@@ -59,14 +59,14 @@ class Generator {
   Alloc box() {
     static const std::vector<std::string> kNames = {"box", "nccl.in", "x.1.0.2", "1 first", "past"};
     Alloc box = pick(plan_.allocs);
-    // As names do in a rank: no two alike.
+    // Unique, as names are within a rank.
     box.name = pick(kNames) + "." + std::to_string(out_.boxes.size());
     box.offset = up_to(std::int64_t{1} << 40);
     box.bytes = up_to(std::int64_t{1} << 40);
     return box;
   }
 
-  // Of what there is to have a signal.
+  // A random subject for a signal of this kind.
   std::int32_t subject(SignalKind kind) {
     switch (kind) {
       case SignalKind::Sync:

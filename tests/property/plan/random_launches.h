@@ -7,8 +7,8 @@
 
 namespace harpe::launch::test {
 
-// A launch plan with every field at random, within what the text of a launch plan of `plan` may
-// say. What it does makes no sense.
+// A launch plan with random values in every field, limited to what its text can express for `plan`.
+// It is not meaningful.
 [[nodiscard]] LaunchPlan random_launches(const Plan& plan, std::uint64_t seed);
 
 }  // namespace harpe::launch::test

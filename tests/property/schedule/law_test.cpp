@@ -1,6 +1,5 @@
-// The law of every primitive, on random scripts: refused means the state is as it was and the
-// refusal can be read; accepted means the form reads back from its text and from its own derived
-// script.
+// The law of every primitive, on random scripts. A refused step leaves the state unchanged and its
+// refusal is readable. An accepted form parses back from its text and from its derived script.
 
 #include <gtest/gtest.h>
 
@@ -243,7 +242,7 @@ TEST(PrimitiveLaw, holds_on_random_scripts) {
       }
     }
   }
-  // The generator reaches both sides of every primitive it makes.
+  // The generator produces both accepted and refused uses of every primitive.
   for (const auto& [name, counts] : tally.primitives) {
     EXPECT_GT(counts.first, 0) << name << " is never accepted";
     EXPECT_GT(counts.second, 0) << name << " is never refused";

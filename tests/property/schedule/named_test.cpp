@@ -1,6 +1,5 @@
-// Every named schedule, for every operator, on meshes of many shapes and problems of odd sizes:
-// refused with a rendered reason, or a script that replays to a form the compiler lowers and the
-// verifier certifies.
+// Every named schedule of every operator, on meshes of many shapes and odd sizes. It is refused
+// with a rendered reason, or its script replays to a form that lowers and verifies.
 
 #include <gtest/gtest.h>
 
@@ -71,7 +70,7 @@ std::vector<Mesh> all_meshes() {
     meshes.push_back({"two", {{"node", outer}, {"gpu", inner}}});
   }
   meshes.push_back(
-      {"three", {{"node", 2}, {"q0", 2}, {"m0", 2}}});  // digits must avoid these names
+      {"three", {{"node", 2}, {"q0", 2}, {"m0", 2}}});  // axis names that digits must avoid
   return meshes;
 }
 
@@ -81,7 +80,7 @@ std::string describe(const Problem& problem, const Mesh& mesh, std::string_view 
   return out + (problem.causal ? " causal" : "") + " on " + print(mesh);
 }
 
-// One line per schedule that fails to be proved; the caller sees all of them at once.
+// One line per schedule without a proof; the caller reports all of them together.
 std::string find_fault(const Program& program, const Mesh& mesh, const Script& script) {
   const Checked<NormalForm> form = replay(program, mesh, script);
   if (!form.ok()) return render(form.error());

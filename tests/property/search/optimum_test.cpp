@@ -16,7 +16,7 @@ SearchResult expect_result(const Case& one, const SearchOptions& options) {
 
 double time_of(const SearchResult& result) { return result.top.front().time().microseconds(); }
 
-// Small enough that every candidate can be simulated.
+// Cases small enough to simulate every candidate.
 std::vector<std::pair<CaseText, Machine>> small_cases() {
   const Machine fast = flat_machine("switch", 4, 100);
   const Machine bus = flat_machine("bus", 4, 20);
@@ -43,7 +43,7 @@ std::vector<std::pair<CaseText, Machine>> small_cases() {
     const std::vector<std::string> sizes = {"m=2048", "n=1024", "k=4096"};
     all.push_back({{op, sizes, "tp=3"}, bus});
     all.push_back({{op, sizes, "tp=4", "", Contract::Standard, 0}, fast});
-    if (std::string(op) == "gemm") continue;  // as ag_gemm
+    if (std::string(op) == "gemm") continue;  // it is like ag_gemm
     all.push_back({{op, sizes, "node=2,gpu=2", "", Contract::Standard, 0}, nodes});
   }
   all.push_back({{"decode", {"batch=8", "kv=4096", "heads=8"}, "tp=2"}, fast});
@@ -54,7 +54,7 @@ std::vector<std::pair<CaseText, Machine>> small_cases() {
   return all;
 }
 
-// Refinements of the best may beat what the exhaustive search, which makes none, finds.
+// The search may beat the exhaustive search, which does not refine its best candidates.
 TEST(Search, finds_the_optimum_of_the_space) {
   int worse = 0;
   const auto cases = small_cases();

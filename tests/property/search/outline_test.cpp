@@ -22,7 +22,7 @@ struct Timed {
   std::string what;
 };
 
-// Every candidate that lowers; every `step`th of a large space.
+// All candidates that lower, or every `step`th of a large space.
 std::vector<Timed> time_all(const Case& one, std::int64_t step) {
   std::vector<Timed> all;
   SimulationEvaluator evaluator(one.program, one.mesh, one.machine,
@@ -48,7 +48,7 @@ double quantile(std::vector<double> values, double share) {
   return values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1))];
 }
 
-// Ties have the mean of their ranks.
+// Ranks for the correlation; ties get the mean of their ranks.
 std::vector<double> ranks_of(const std::vector<double>& values) {
   std::vector<std::size_t> order(values.size());
   std::iota(order.begin(), order.end(), 0);
@@ -154,7 +154,7 @@ TEST(Bound, is_never_above_the_outline) {
   }
 }
 
-// Of the 16 that the outline has first, the fastest, over the fastest of all.
+// The fastest of the outline's best 16, relative to the fastest of all.
 double regret_of(std::vector<Timed> all) {
   std::ranges::sort(all, {}, &Timed::outline);
   const auto fastest = [](auto begin, auto end) {
@@ -188,7 +188,7 @@ TEST(Outline, orders_schedules_as_the_simulator_does) {
   EXPECT_GE(quantile(orders, 0.5), 0.88);
 }
 
-// Images of strided regions and inboxes of exchanges are not counted.
+// The outline ignores images of strided regions and inboxes of exchanges.
 TEST(Outline, counts_memory_roughly_as_plans_do) {
   for (const auto& [sample, all] : timed_samples()) {
     std::vector<double> errors;

@@ -11,9 +11,9 @@ namespace {
 
 constexpr std::uint64_t kSeeds = 400;
 
-// How much later a workload may end when a resource gets half as much again: queues are FIFO and
-// shares greedy, so what comes earlier may be in the way of what matters more. Of 40,000 workloads
-// the worst took 1.111 times as long (docs/simulator.md, anomalies).
+// The largest accepted slowdown when a resource gets 1.5 times the capacity. Queues are FIFO and
+// shares are greedy, so early work may delay critical work. Of 40,000 workloads the worst took
+// 1.111 times as long (docs/simulator.md, anomalies).
 constexpr double kAnomaly = 1.15;
 
 Picoseconds serial_sum(const Workload& workload) {
@@ -23,7 +23,7 @@ Picoseconds serial_sum(const Workload& workload) {
   return sum;
 }
 
-// Units that activities which run within [begin, end] take of a resource.
+// The units of a resource that activities use within [begin, end].
 double taken_within(const Workload& workload, const EngineRun& run, std::size_t resource,
                     Picoseconds begin, Picoseconds end) {
   double units = 0;
@@ -97,7 +97,7 @@ TEST_F(EngineLaws, queues_and_dependencies_are_kept) {
   });
 }
 
-// Something ended just when an activity became ready, and the engine says what.
+// The recorded cause of a wait ends exactly when the activity becomes ready.
 TEST_F(EngineLaws, every_wait_has_its_cause) {
   for_all([](const Workload& workload, const EngineRun& run) {
     for (std::size_t i = 0; i < run.spans.size(); ++i) {
@@ -122,8 +122,8 @@ TEST_F(EngineLaws, every_wait_has_its_cause) {
   });
 }
 
-// Some queues as pools: never more at a time than servers, nobody waits beside a free one, and who
-// was ready first goes first.
+// Some queues are pools: no more activities run than there are servers, none waits while a server
+// is free, and the first ready activity is served first.
 TEST(EnginePools, serve_who_is_ready_in_that_order) {
   for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -132,7 +132,7 @@ TEST(EnginePools, serve_who_is_ready_in_that_order) {
     workload.servers.resize(static_cast<std::size_t>(workload.queues), 0);
     const EngineRun run = run_workload(workload);
     ASSERT_EQ(run, run_workload(workload));
-    std::vector<Picoseconds> known(run.spans.size());  // when all it waits for was over
+    std::vector<Picoseconds> known(run.spans.size());  // when its dependencies ended
     for (const Dependency& edge : workload.dependencies) {
       Picoseconds& own = known[static_cast<std::size_t>(edge.after)];
       own = std::max(own, run.spans[static_cast<std::size_t>(edge.before)].end + edge.delay);
@@ -142,7 +142,7 @@ TEST(EnginePools, serve_who_is_ready_in_that_order) {
       if (!is_pool(workload, queue)) continue;
       const Span& span = run.spans[i];
       ASSERT_GE(span.ready, known[i]);
-      std::int64_t busy = 0;    // with others, just before it was let in
+      std::int64_t busy = 0;    // other running activities just before it started
       std::int64_t beside = 0;  // and just after
       for (std::size_t j = 0; j < run.spans.size(); ++j) {
         const Span& other = run.spans[j];
@@ -189,7 +189,7 @@ TEST_F(EngineLaws, more_capacity_is_never_much_slower) {
   EXPECT_GT(worst, 1) << "the bound is there because anomalies are";
 }
 
-// Where nothing waits, nothing comes in another order: no anomaly was ever drawn.
+// Without queues and dependencies the order cannot change, and no anomaly was ever found.
 TEST(Engine, more_capacity_is_never_slower_where_nothing_waits) {
   for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
     Workload workload = random_workload(seed, {});

@@ -7,7 +7,7 @@
 namespace harpe {
 namespace {
 
-// Copies that reach round in a ring all do the same: one is enough, to the picosecond.
+// All copies in a ring do the same work, so simulating one gives the same time to the picosecond.
 TEST(Fold, a_ring_of_copies_takes_as_long_as_one) {
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));

@@ -14,15 +14,15 @@
 #include "sim/simulate.h"
 #include "sim/taxes.h"
 
-// More work never takes less time, and a slower machine is never faster; what is beyond all
-// numbers is refused, and so is everything larger.
+// More work never takes less time, and a slower machine is never faster. If a size is too large to
+// represent, it and all larger sizes are refused.
 namespace harpe {
 namespace {
 
 struct Ladder {
   std::string target;
   std::vector<std::string> fixed;
-  std::vector<std::string> doubled;  // parameters that take each size
+  std::vector<std::string> doubled;  // parameters set to each size
   std::string mesh;
   std::string schedule;
 };
@@ -63,12 +63,12 @@ TEST(Growth, twice_the_size_never_takes_less_time) {
   const std::vector<std::string> machines = {"h200x8", "h200x8x2", "cpu"};
   for (const std::string& name : machines) {
     Machine machine = *load_machine(name);
-    machine.samples.clear();  // what was measured is not smooth
+    machine.samples.clear();  // measurements are not smooth
     for (const Ladder& ladder : kLadders) {
       Picoseconds before;
       bool is_refused = false;
       int answered = 0;
-      // Of less GPUs launch other kernels, which may take longer.
+      // For sizes below 2^8 GPUs launch other kernels, which may take longer.
       for (int power = 8; power < 63; ++power) {
         const Checked<Picoseconds> time =
             time_of(request_of(ladder, std::int64_t{1} << power), machine);
@@ -90,7 +90,7 @@ TEST(Growth, twice_the_size_never_takes_less_time) {
   }
 }
 
-// All figures of the machine that are rates, times so much.
+// Scales all rates of the machine by `factor`.
 Machine with_rates(Machine machine, double factor) {
   machine.processor.memory_bandwidth *= factor;
   for (MachineLevel& level : machine.levels) level.bandwidth *= factor;
@@ -125,7 +125,7 @@ TEST(Growth, a_slower_machine_is_never_faster) {
   }
 }
 
-// One figure at a time: a port, a transport, the memory.
+// Slows one figure at a time: a port, a transport, the memory.
 TEST(Growth, a_slower_link_is_never_faster) {
   const Machine whole = *load_machine("h200x8");
   const Request request = request_of(kLadders.front(), 1 << 14);
@@ -149,13 +149,13 @@ TEST(Growth, a_slower_link_is_never_faster) {
   }
 }
 
-// Rates at the ends of what a double holds.
+// Scales rates to the limits of a double.
 TEST(Growth, no_rate_breaks_a_prediction) {
   const Machine whole = *load_machine("h200x8x2");
   for (const double factor : {5e-324, 1e-310, 1e-300, 1e-30, 1e30, 1e280}) {
     for (const Ladder& ladder : kLadders) {
       const Machine machine = with_rates(whole, factor);
-      if (!check_machine(machine).ok()) continue;  // a figure has become 0 or infinite
+      if (!check_machine(machine).ok()) continue;  // a figure became 0 or infinite
       const Checked<Picoseconds> time = time_of(request_of(ladder, 1 << 14), machine);
       EXPECT_EQ(time.ok(), factor > 1) << ladder.target << " at rates times " << factor;
       EXPECT_TRUE(time.ok() || time.error().code == DiagCode::M121);
@@ -163,7 +163,7 @@ TEST(Growth, no_rate_breaks_a_prediction) {
   }
 }
 
-// The search looks at sizes that take days as it does at others, and refuses what it cannot tell.
+// The search treats sizes that take days like others, and refuses times that it cannot represent.
 TEST(Growth, searches_of_larger_sizes_find_no_less) {
   const Machine machine = *load_machine("h200x8");
   Session session(false);

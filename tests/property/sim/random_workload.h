@@ -26,11 +26,11 @@ struct WorkloadSizes {
   std::int64_t resources = 4;
 };
 
-// Queues and dependencies in the order of indices, rates up to the capacity, nothing resident.
+// Queues and dependencies follow the order of indices, rates fit the capacity, nothing is resident.
 [[nodiscard]] Workload random_workload(std::uint64_t seed, const WorkloadSizes& sizes);
 
-// `copies` of a random workload that reach round in a ring: some uses and dependencies go to the
-// next copies' resources and activities, alike in all. Activity i of copy c is c * activities + i.
+// `copies` equal parts in a ring: some uses and dependencies go to the next part's resources and
+// activities, in all parts alike. Activity i of copy c is c * activities + i.
 [[nodiscard]] Workload random_ring(std::uint64_t seed, const WorkloadSizes& sizes,
                                    std::int64_t copies);
 

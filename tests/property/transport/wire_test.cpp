@@ -19,7 +19,7 @@ Bytes draw_bytes(std::mt19937_64& draw, std::size_t count) {
   return bytes;
 }
 
-// A command near the borders of what is registered: most are refused, for one reason each.
+// A command near the limits of the registered memory; most are refused, for one reason each.
 Command draw_command(std::mt19937_64& draw) {
   constexpr std::array<std::int64_t, 8> kOffsets = {0, 4, 56, 60, 64, 4092, 4096, -4};
   constexpr std::array<std::int64_t, 6> kSizes = {0, 1, 4, 4096, 65'536, -1};

@@ -10,7 +10,7 @@
 #include "tests/support/example_forms.h"
 #include "verify/verify.h"
 
-// Whatever a plan says, the verifier answers: a certificate or a finding, never a crash.
+// The verifier answers any plan, however corrupt, with a certificate or a finding, never a crash.
 namespace harpe::test {
 namespace {
 

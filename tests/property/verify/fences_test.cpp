@@ -12,9 +12,9 @@
 #include "tests/support/example_forms.h"
 #include "verify/verify.h"
 
-// Plans whose signals behind puts are given other policies: refused exactly where two tasks touch
-// the same memory and nothing says that a put of them has arrived, and right again once the signals
-// that findings name have a policy that they name.
+// Changes the fence policies of signals behind puts. A plan is refused exactly if two tasks touch
+// the same memory and no signal covers the arrival of one of their puts. Giving the signals of the
+// findings a policy that the finding names makes the plan right again.
 namespace harpe::test {
 namespace {
 
@@ -22,7 +22,7 @@ using Random = std::mt19937_64;
 
 constexpr Fence kFences[] = {Fence::PerPut,  Fence::PerDestination, Fence::NicOrdered,
                              Fence::Batched, Fence::OneQuiet,       Fence::Immediate};
-constexpr std::size_t kMostTasks = 160;  // of a plan that is looked at pair by pair
+constexpr std::size_t kMostTasks = 160;  // of a plan that is checked pair by pair
 
 bool chance(Random& random, double probability) {
   return std::bernoulli_distribution(probability)(random);
@@ -43,8 +43,8 @@ void put_through_nics(NormalForm& form, Random& random) {
   }
 }
 
-// Tasks, what they wait for and what they touch, as a graph to search: node t is the start of task
-// t, node tasks + t its end, which for a put is its arrival; barriers follow.
+// A search graph of tasks, waits and accesses: node t is the start of task t, node tasks + t its
+// end, which for a put is its arrival; barriers follow.
 class Reach {
  public:
   explicit Reach(const Plan& plan)
@@ -65,7 +65,7 @@ class Reach {
     for (std::size_t task = 0; task < plan.tasks.size(); ++task) reached_.push_back(from(task));
   }
 
-  // Does one of two tasks end before the other starts?
+  // True if one of the tasks ends before the other starts.
   [[nodiscard]] bool ordered(std::size_t a, std::size_t b) const {
     return reached_[a][b] || reached_[b][a];
   }
@@ -107,7 +107,7 @@ class Reach {
     }
   }
 
-  // Which tasks start after this one's end.
+  // The tasks that start after the end of `task`.
   [[nodiscard]] std::vector<bool> from(std::size_t task) const {
     std::vector<bool> seen(after_.size(), false);
     std::vector<std::size_t> found = {end_of(task)};
@@ -125,7 +125,7 @@ class Reach {
   std::vector<std::vector<bool>> reached_;
 };
 
-// Two boxes of one slot: the same blocks, or blocks that are not there at the same time.
+// True if two boxes of one slot share blocks, or hold blocks that use the same memory in turn.
 bool collide(const Alloc& alloc, const Box& a, const Box& b, bool writes) {
   bool meet = true;
   for (std::size_t digit = 0; digit < a.size(); ++digit) {
@@ -188,7 +188,7 @@ std::string argument(const Diag& diag, std::string_view name) {
   return found == diag.args.end() ? "" : std::get<std::string>(found->value);
 }
 
-// Gives the signal of a V540 one of the policies that the finding names.
+// Gives the signal of a V540 finding one of the policies that the finding names.
 void strengthen(Plan& plan, const Diag& finding, Random& random) {
   const std::string reason = argument(finding, "reason");
   const std::string covering = reason.substr(reason.rfind(", and `fence ") + 6);

@@ -37,7 +37,7 @@ class Editor {
  private:
   std::size_t below(std::size_t bound) { return random_() % bound; }
 
-  // `change` returns false where it changes nothing.
+  // `change` returns false if it changes nothing.
   template <class Item, class Change>
   void add(const std::string& edit, std::vector<Item> Plan::* items, const Change& change) {
     const std::size_t count = (plan_.*items).size();
@@ -54,7 +54,7 @@ class Editor {
   }
   DType any_type() { return kTypes[below(std::size(kTypes))]; }
 
-  // On one rank, and on all.
+  // Makes the edit on one rank, and on all ranks.
   void edit_slots(const std::string& edit, const std::function<void(Alloc&)>& change) {
     add(edit, &Plan::allocs, [&](Plan&, Alloc& alloc) {
       change(alloc);
@@ -97,7 +97,7 @@ class Editor {
     });
   }
 
-  // Where a slot lies and how large it is, off by less than an element and by more.
+  // Shifts or resizes a slot by less than an element, and by more.
   void edit_places() {
     edit_slots("alloc.offset", [this](Alloc& alloc) {
       constexpr std::int64_t kShifts[] = {-256, -4, -1, 1, 2, 3, 4, 8, 16, 256};
@@ -110,7 +110,7 @@ class Editor {
       alloc.bytes = others[below(std::size(others))];
     });
     add("alloc.offset-of-the-last", &Plan::allocs, [this](Plan& plan, Alloc&) {
-      // The last slot of every rank may move up and meet no other.
+      // The last slot of every rank may move up without meeting another slot.
       const auto last = std::ranges::max_element(plan.allocs, {}, &Alloc::offset);
       constexpr std::int64_t kShifts[] = {1, 2, 4, 8, 24};
       const std::int64_t shift = kShifts[below(std::size(kShifts))];

@@ -20,15 +20,15 @@
 #include "tests/support/internal_error.h"
 #include "verify/verify.h"
 
-// Every field of a plan that an executor reads, edited: the verifier refuses the plan, or CPU ranks
-// compute the same bits from it as from the plan that was not edited.
+// Edits every field of a plan that an executor reads. The verifier refuses the plan, or CPU ranks
+// compute the same bits as with the original plan.
 namespace harpe::test {
 namespace {
 
 constexpr std::size_t kPerField = 6;
 constexpr std::uint64_t kSeed = 23;
 
-// Edits that may pass, and what makes them harmless where CPU ranks do not show it: on GPUs.
+// Edits that may pass, and why they are harmless on GPUs too, which CPU ranks do not show.
 const std::map<std::string, std::string> kHarmless = {
     {"alloc.offset", "blocks begin at any element of a slot, so a slot may at any of its arena"},
     {"alloc.offset-everywhere", "as alloc.offset"},
@@ -71,8 +71,8 @@ const std::map<std::string, std::string> kHarmless = {
     {"barrier.to", "another order that was proved"},
 };
 
-// Types on the way that differ from both ends, images of strided regions, states of two targets,
-// sums that several ranks add up for themselves.
+// Wire types that differ from both ends, images of strided regions, states of two targets, and sums
+// that several ranks compute redundantly.
 constexpr const char* kTyped = R"(
 program move {
   axis M = 9
@@ -267,7 +267,7 @@ TensorMap inputs_of(const Plan& plan) {
   return must(prepare_run(plan, request));
 }
 
-// Nothing where the executor refuses the plan.
+// The outputs, or nothing if the executor refuses the plan.
 std::optional<TensorMap> execute(const Plan& plan, const TensorMap& inputs) {
   Checked<std::unique_ptr<Executor>> executor = make_executor(plan, {});
   if (!executor.ok()) return std::nullopt;

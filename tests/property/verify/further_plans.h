@@ -12,8 +12,8 @@ struct Lowered {
   Plan plan;
 };
 
-// What the examples lack: every fence policy, a kernel that waits for transfers by SMs beside it,
-// results added in their owners' memory, and parts kept at home.
+// Plans beyond the examples: every fence policy, a kernel that waits for SM transfers beside it,
+// results added in their owners' memory, and partial results kept at home.
 [[nodiscard]] std::vector<Lowered> lowered_further();
 
 }  // namespace harpe::test

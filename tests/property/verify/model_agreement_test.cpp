@@ -7,8 +7,8 @@
 #include "tests/support/example_forms.h"
 #include "verify/model.h"
 
-// The verifier's model and the compiler's block algebra were written apart from one text; here they
-// read the same forms, at sizes that leave blocks uneven and empty, and must agree.
+// The verifier's model and the compiler's block algebra are independent implementations of one
+// specification. They must agree on the same forms, at sizes with uneven and empty blocks.
 namespace harpe::test {
 namespace {
 

@@ -54,7 +54,7 @@ class Mutator {
     return ids;
   }
 
-  // `change` returns false where the fault cannot be made.
+  // `change` returns false if the fault is impossible there.
   void add(const std::string& mutation, const Ids& from,
            const std::function<bool(Plan&, std::size_t)>& change) {
     for (const std::size_t id : pick(from)) {
@@ -152,7 +152,7 @@ class Mutator {
     });
   }
 
-  // Of references cut by a digit: another value, no value, two values for each other.
+  // References limited to one value of a digit: changes, drops or swaps the values.
   void break_parts() {
     const auto cut_refs = [](std::vector<Ref>& refs) {
       std::vector<Ref*> found;
@@ -309,7 +309,7 @@ class Mutator {
     });
   }
 
-  // Signals behind puts: without a fence, with the least one, and raised behind a later put.
+  // Signals behind puts: without a fence, with the weakest fence, or raised behind a later put.
   void break_fences() {
     Ids words;
     for (std::size_t id = 0; id < plan_.syncs.size(); ++id) {
@@ -336,7 +336,7 @@ class Mutator {
     });
   }
 
-  // Launches: more SMs than were left for what they wait for, and another launch in the middle.
+  // Launches: more SMs than their transfers leave free, or a different launch in the middle.
   void break_launches() {
     const Ids fused = count_to(plan_.form.fuses.size());
     add("larger-budget", fused, [](Plan& plan, std::size_t id) {
@@ -353,7 +353,7 @@ class Mutator {
     });
   }
 
-  // Homes: parts said to be whole, and contributions put in another owner's memory.
+  // Homes: partial homes declared whole, and contributions written to another owner's memory.
   void break_homes() {
     Ids parts;
     for (std::size_t id = 0; id < plan_.form.places.size(); ++id) {

@@ -14,9 +14,9 @@ struct Mutant {
   Plan plan;
 };
 
-// Plans that differ from this one in one small fault each, at most `per_kind` of every kind. A
-// dropped task stays in its queue and does nothing, so that what it ordered stays ordered; signals
-// that a fault needs get signals of their own: what is left wrong is the meaning, not the form.
+// Plans that each differ from this one in one small fault, at most `per_kind` per kind. A dropped
+// task stays in its queue and does nothing, so that order is kept. New signals get unused words. So
+// the remaining fault is one of meaning, not of form.
 [[nodiscard]] std::vector<Mutant> make_mutants(const Plan& plan, std::size_t per_kind,
                                                std::mt19937_64& random);
 

@@ -18,13 +18,13 @@
 #include "tests/support/replay.h"
 #include "verify/verify.h"
 
-// A fault in a plan is found, or is none: every mutant of every example is refused, or gives the
+// The verifier finds every fault in a plan: each mutant of each example is refused, or gives the
 // right result in every legal order tried.
 namespace harpe::test {
 namespace {
 
 constexpr std::size_t kPerKind = 8;    // mutants of each kind and example
-constexpr std::uint64_t kOrders = 25;  // random legal orders a survivor has to pass
+constexpr std::uint64_t kOrders = 25;  // random legal orders that a surviving mutant must pass
 constexpr std::uint64_t kSeed = 1;
 
 const std::vector<Lowered>& lowered_examples() {
@@ -64,7 +64,7 @@ TEST(Mutation, starts_from_plans_that_replay) {
   }
 }
 
-// The judge of the survivors is no yes-man: with every order there is, it sees faults of meaning.
+// The judge of the surviving mutants detects faults of meaning even in plans with all their order.
 TEST(Mutation, is_judged_by_a_replay_that_sees_faults) {
   std::mt19937_64 random(kSeed);
   const Plan& plan = lowered_examples().front().plan;
@@ -80,7 +80,7 @@ TEST(Mutation, is_judged_by_a_replay_that_sees_faults) {
   EXPECT_EQ(seen, 10);
 }
 
-// Copies before and after one stage of lowering `mercury_novel8` with so many slots for K and V.
+// Copies before and after one stage of lowering `mercury_novel8` with `depth` slots for K and V.
 struct Dropped {
   int before = 0;
   int after = 0;
@@ -109,9 +109,9 @@ Dropped drop_redundant(std::int64_t depth) {
   return {.before = copies["dead"], .after = copies["redundant"]};
 }
 
-// commir.md 10.5: K and V are sent again for every step of Q though their slots still hold them: 48
-// copies. Its 136 are 120 here, where o and l go in one; and it counts slots as if nothing took
-// turns in them, so all 48 are there to be dropped when no two blocks share one.
+// commir.md 10.5: every step of Q sends K and V again although their slots still hold them: 48
+// copies. Its 136 copies are 120 here, because o and l share a copy. It also assumes that no blocks
+// share a slot; with depth 4 none do, and all 48 are dropped.
 TEST(Redundant, transfers_of_a_published_schedule_are_dropped) {
   const Dropped roomy = drop_redundant(4);
   EXPECT_EQ(roomy.before, 136 - 16);

@@ -92,7 +92,7 @@ program other {
 }
 )"};
 
-// Its index is an input, so that any choices may be drawn.
+// Its index is an input, so that tests can draw any choices.
 constexpr std::array<std::string_view, 1> kExperts = {R"(
 program experts {
   axis T = 64
@@ -131,7 +131,7 @@ T must(Checked<T> result) {
   return std::move(result).value();
 }
 
-struct Unit {  // mesh axes that digits are spread over together
+struct Unit {  // mesh axes that together divide a digit
   MeshRef axes;
   std::int64_t extent = 1;
 };
@@ -216,7 +216,7 @@ class Producer {
     if (!slab.map.args.empty()) form_.layouts.push_back(std::move(slab));
   }
 
-  // The tokens by their other name are cut as the tokens are.
+  // Splits the second token axis exactly like the first.
   void like(const std::vector<Digit>& tokens) {
     splits_["S"].clear();
     for (const Digit& digit : tokens) add_digit("S", *digit.extent);
@@ -261,7 +261,7 @@ class Producer {
     }
   }
 
-  // The digit of the unit's home of a buffer, or "".
+  // The digit that divides the home of `buffer` over the unit, or "".
   [[nodiscard]] std::string home(const std::string& buffer, const Unit& unit) const {
     for (const Place& place : form_.places) {
       for (const Placement& at : place.at) {
@@ -292,7 +292,7 @@ class Producer {
       std::vector<std::string> fits;
       for (const std::string& digit : free) {
         if (extent_of_.at(digit) == unit.extent) fits.push_back(digit);
-        // Homes of what it writes first.
+        // Prefers the home of the nest's result.
         if (!fits.empty() && digit == home(nest.stmts[0].targets[0].buffer, unit) && chance(0.7)) {
           fits = {digit};
           break;
@@ -319,7 +319,7 @@ class Producer {
     form_.nests.push_back(std::move(out));
   }
 
-  // Once more, elsewhere.
+  // Repeats a move at another place.
   void repeat_move(std::vector<std::vector<NestItem>>& slots) {
     std::vector<NestItem> moves;
     for (const auto& slot : slots) moves.insert(moves.end(), slot.begin(), slot.end());
@@ -451,7 +451,7 @@ class Producer {
   std::map<std::string, std::string> axis_of_;
   std::map<std::string, std::int64_t> extent_of_;
   std::map<std::string, std::string> tied_;  // slot digit <-> token digit
-  std::map<std::string, MeshRef> par_;       // of the nest at hand
+  std::map<std::string, MeshRef> par_;       // of the current nest
 };
 
 }  // namespace

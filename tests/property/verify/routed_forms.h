@@ -6,11 +6,11 @@
 
 namespace harpe::test {
 
-// A random form of a random mixture of experts on 2 to 6 ranks, at sizes that leave blocks uneven
-// and empty: digits, slabs, homes, loops and moves that mostly suit each other.
+// A random form of a random mixture of experts on 2 to 6 ranks, at sizes with uneven and empty
+// blocks. Its digits, slabs, homes, loops and moves mostly fit together.
 [[nodiscard]] Example draw_routed_form(std::mt19937_64& random);
 
-// The same of a layer that can be run: `experts`, whose leaves follow the route.
+// The same for a runnable layer: `experts`, whose leaves follow the route.
 [[nodiscard]] Example draw_expert_form(std::mt19937_64& random);
 
 }  // namespace harpe::test

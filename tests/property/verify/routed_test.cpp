@@ -18,17 +18,17 @@
 #include "tests/support/replay.h"
 #include "verify/verify.h"
 
-// Random forms of programs with routes: what the lowering accepts is proved right, and is right
-// when it is run.
+// Random forms of programs with routes: every accepted form is proved right and gives the right
+// result when it runs.
 namespace harpe::test {
 namespace {
 
 constexpr int kForms = 3000;
-constexpr std::uint64_t kReplayed = 10;  // one form in so many is also run
+constexpr std::uint64_t kReplayed = 10;  // every kReplayed-th form is also run
 
 struct Tally {
   int accepted = 0;
-  int cut = 0;  // have a transfer cut by a digit
+  int cut = 0;  // with a transfer limited to a digit's value
   std::map<std::string, int> refused;
 };
 
@@ -61,7 +61,7 @@ void prove(const Example& example, std::mt19937_64& random, Tally& tally) {
   EXPECT_TRUE(*again == *plan);
 }
 
-// HARPE_FUZZ_SEED and HARPE_FUZZ_FORMS in the environment draw other forms, and more of them.
+// HARPE_FUZZ_SEED and HARPE_FUZZ_FORMS in the environment change the seed and the number of forms.
 std::uint64_t setting(const char* name, std::uint64_t usual) {
   const char* const text = std::getenv(name);
   return text == nullptr ? usual : std::strtoull(text, nullptr, 10);
@@ -85,7 +85,7 @@ TEST(Routed, forms_are_refused_or_proved_right) {
   EXPECT_GE(tally.accepted, static_cast<int>(forms) / 4);
 }
 
-// Every fault of a few routed plans is refused, or is none in 25 random legal orders.
+// Every fault in a few routed plans is refused, or is harmless in 25 random legal orders.
 TEST(Routed, plans_hide_no_fault) {
   constexpr int kPlans = 60;
   constexpr std::uint64_t kOrders = 25;

@@ -9,8 +9,8 @@
 #include "tests/support/replay.h"
 #include "verify/verify.h"
 
-// The examples at sizes that leave blocks uneven, empty (D12), or without any key to see (D16):
-// what is lowered verifies, and what verifies is right when it is run.
+// The examples at sizes with uneven blocks, empty blocks (D12), and blocks whose mask hides every
+// key (D16): each lowered plan verifies and gives the right result.
 namespace harpe::test {
 namespace {
 

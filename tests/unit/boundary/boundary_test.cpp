@@ -21,7 +21,7 @@ using testing::Contains;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-// What a call says whose body does this.
+// The error of a call with this body.
 template <class Body>
 v1::Error error_of(const Body& body) {
   const v1::Checked<int> result = enter<int>({}, body);

@@ -6,16 +6,16 @@
 #include "compile/session.h"
 #include "compile/summary.h"
 
-// What `harpe lower` prints against what one writes on paper: P ranks, s positions on each, Hq and
-// Hk heads of d numbers of e bytes; partial states are f32.
+// The figures of `harpe lower` against formulas: P ranks, s positions on each, Hq and Hk heads of d
+// numbers of e bytes; partial states are f32.
 namespace harpe {
 namespace {
 
 constexpr std::int64_t kRanks = 8, kPositions = 1024, kHeads = 32, kKvHeads = 8, kDim = 128;
 constexpr std::int64_t kBytes = 2, kState = 4;
 
-constexpr std::int64_t kQuery = kPositions * kHeads * kDim * kBytes;        // one rank's q, or o
-constexpr std::int64_t kCache = kPositions * 2 * kKvHeads * kDim * kBytes;  // one rank's k and v
+constexpr std::int64_t kQuery = kPositions * kHeads * kDim * kBytes;        // q or o of one rank
+constexpr std::int64_t kCache = kPositions * 2 * kKvHeads * kDim * kBytes;  // k and v of one rank
 constexpr std::int64_t kLse = kPositions * kHeads * kState;
 constexpr std::int64_t kOutputState = kPositions * kHeads * kDim * kState + kLse;
 constexpr std::int64_t kHomes = 2 * kQuery + kCache + kLse;
@@ -41,7 +41,7 @@ TEST(ClosedForms, whatever_rings_and_gathers_do_every_block_of_k_and_v_reaches_e
 
 TEST(ClosedForms, ulysses_exchanges_all_but_one_share_of_everything) {
   EXPECT_EQ(lowered("ulysses", "cp=8").bytes_moved,
-            (kRanks - 1) * (2 * kQuery + kCache + kLse));  // P ranks, (P - 1) / P of each
+            (kRanks - 1) * (2 * kQuery + kCache + kLse));  // P ranks send (P - 1) / P of each
 }
 
 TEST(ClosedForms, usp_exchanges_inside_and_rings_outside) {

@@ -101,7 +101,7 @@ TEST(PlanFile, of_many_ranks_is_refused_when_edited_or_derived_otherwise) {
   std::string edited = text;
   edited.replace(edited.find("axis N = 4"), 10, "axis N = 5");
   EXPECT_EQ(parse_plan_file(edited, "p").error().code, DiagCode::V101);
-  // With a hash of its own the file is whole, and its tasks are not what they were.
+  // With a matching hash the file is intact, but its tasks no longer follow from its program.
   std::string body = edited.substr(edited.find('\n') + 1);
   const std::string rehashed = "plan version 1 hash \"" + hash_text(body) + "\"\n" + body;
   EXPECT_EQ(render(parse_plan_file(rehashed, "p").error()),
@@ -121,7 +121,7 @@ TEST(Certify, says_how_much_was_checked) {
   EXPECT_EQ(level_for(plan), VerifyLevel::Full);
 }
 
-// What it says of memory without the plan is what the plan has.
+// The memory that it computes without the plan is that of the plan.
 TEST(Certify, speaks_of_a_schedule_without_its_plan) {
   const Plan plan = make_plan("attention", {"seq=2048"}, "cp=8", "ring");
   const Checked<Certificate> certificate = certify_schedule(plan.program, plan.mesh, plan.form);

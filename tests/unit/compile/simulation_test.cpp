@@ -39,7 +39,7 @@ std::map<std::pair<int, int>, std::vector<Slice>> slices_of(const nlohmann::json
   return slices;
 }
 
-// Puts of one proxy travel side by side, and a viewer shows one slice of a thread at a time.
+// Puts of one proxy overlap in time, but a viewer shows only one slice of a thread at a time.
 TEST(SimulationTrace, no_two_slices_of_a_thread_overlap) {
   Session session(false);
   const Machine machine = *load_machine("h200x8x2");
@@ -89,7 +89,7 @@ TEST(SimulationTrace, every_arrow_leads_from_a_slice_to_a_slice) {
   for (const auto& [id, count] : ends) EXPECT_EQ(count, 11) << id;
 }
 
-// What a task waited ends where it begins, on the task's own thread.
+// A task's waiting ends where the task begins, on the task's own thread.
 TEST(RunTrace, shows_waiting_as_a_slice_before_the_task) {
   Session session(false);
   const Checked<Plan> plan = session.plan(request("gemm", {"m=64", "n=64", "k=64"}, "x=2", "ring"));

@@ -19,7 +19,7 @@ Plan planned(const std::vector<std::string>& parameters, const std::string& mesh
   return std::move(plan).value();
 }
 
-// Pairs that a window of `window` keys (0: all before) behind a prefix shows, counted one by one.
+// Pairs visible under a window of `window` keys (0: all earlier ones) and a prefix, counted singly.
 double pairs(std::int64_t positions, std::int64_t window, std::int64_t prefix) {
   double seen = 0;
   for (std::int64_t query = 0; query < positions; ++query) {
@@ -37,7 +37,7 @@ double sum(const std::vector<double>& values) {
 
 TEST(Work, is_what_the_mask_shows_whatever_the_schedule) {
   const std::vector<std::string> sizes = {"seq=300", "heads=4", "kv_heads=2", "head_dim=8"};
-  const double each = 4.0 * 4 * 8;  // two products of eight numbers, four heads
+  const double each = 4.0 * 4 * 8;  // two GEMMs over eight numbers, four heads
   for (const char* schedule : {"ring", "zigzag_ring", "ulysses", "q_rotation"}) {
     std::vector<std::string> parameters = sizes;
     parameters.emplace_back("causal=true");
@@ -49,7 +49,7 @@ TEST(Work, is_what_the_mask_shows_whatever_the_schedule) {
   EXPECT_DOUBLE_EQ(sum(work_of(planned(sizes, "x=4", "ring"))), each * 300 * 300);
 }
 
-// More pairs than 64 bits count, and a window longer than any axis, beside which keys are few.
+// More pairs than 64 bits can count, and a window longer than any axis, with few keys.
 TEST(Work, of_long_sequences_and_windows_is_counted_without_wrapping) {
   const double length = 0x1p36;
   const std::vector<std::string> sizes = {"seq=68719476736", "heads=1", "head_dim=8",
@@ -72,7 +72,7 @@ TEST(Work, of_a_causal_ring_is_balanced_by_zigzag) {
   EXPECT_LT(summarise(planned(parameters, "x=8", "zigzag_ring")).balance, 1.001);
 }
 
-// Every leaf's own count, whoever sends rows to whom and however long its loops.
+// The count of every leaf does not depend on the senders of rows or on the length of loops.
 TEST(Work, of_experts_is_that_of_the_choices_there_are) {
   const std::vector<std::string> sizes = {"tokens=60", "experts=8", "topk=3", "hidden=10",
                                           "inter=14"};
@@ -83,7 +83,7 @@ TEST(Work, of_experts_is_that_of_the_choices_there_are) {
     EXPECT_NEAR(sum(work_of(planned(sizes, "x=4", schedule, "moe"))), wanted, 1e-6 * wanted)
         << schedule;
   }
-  // Seven experts on three ranks: 2, 2 and 3 of them.
+  // Seven experts on three ranks: 2, 2 and 3.
   const std::vector<double> ranks = work_of(
       planned({"tokens=60", "experts=7", "topk=1", "hidden=10", "inter=90"}, "x=3", "push", "moe"));
   EXPECT_NEAR(ranks[2] / ranks[0], 1.5, 0.1);
@@ -133,7 +133,7 @@ TEST(Work, of_decode_has_a_query_per_sequence_and_head) {
   EXPECT_EQ(work.flops, 4 * work.batch * work.columns * work.depth);
 }
 
-// Experts' rows are those of the choices there are, not of the slots there may be.
+// The rows of experts are those of actual choices, not of all slots.
 TEST(Work, of_experts_has_the_rows_that_choices_take) {
   const Plan plan =
       planned({"tokens=64", "experts=8", "topk=2", "hidden=16", "inter=32"}, "ep=4", "bulk", "moe");

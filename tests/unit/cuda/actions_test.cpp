@@ -66,7 +66,7 @@ TEST(PlanLaunches, gives_the_copy_engine_what_it_can_take) {
   EXPECT_TRUE(rounded[0].is<PlainLaunch>());
 }
 
-// Nine axes of two, each with room behind it.
+// Axes of `length` with gaps behind each.
 actions::Assign deep(std::int64_t length, std::size_t axes) {
   std::vector<std::int64_t> strides(axes);
   std::int64_t stride = 1;
@@ -107,7 +107,7 @@ TEST(PlanLaunches, multiplies_on_tensor_cores_where_operands_suit) {
   turned.first.a.column_stride = 256;
   EXPECT_TRUE(is_fast(turned));
   EXPECT_TRUE(plan_of(turned)[0].get<GemmSpec>().m_major);
-  turned.first.a.column_stride = 260;  // rows of memory that the copy engine does not read
+  turned.first.a.column_stride = 260;  // the copy engine cannot read rows of this stride
   EXPECT_FALSE(is_fast(turned));
 }
 
@@ -168,7 +168,7 @@ TEST(PlanLaunches, recognises_batches_heads_and_groups) {
 }
 
 TEST(PlanLaunches, turns_bands_into_positions) {
-  // For every pair of query and key: seen by positions iff seen by the band.
+  // A query sees a key by positions exactly if it does by the band.
   for (const std::int64_t low : {-Visibility::kUnbounded, std::int64_t{-7}, std::int64_t{2}}) {
     for (const std::int64_t high : {std::int64_t{-3}, std::int64_t{4}, Visibility::kUnbounded}) {
       if (low > high) continue;
@@ -195,7 +195,7 @@ TEST(PlanLaunches, cuts_keys_of_few_queries_into_shares) {
   const auto launches = plan_of(attention(1, 8192, {}));
   ASSERT_EQ(launches.size(), 1U);
   const auto& spec = launches[0].get<AttentionSpec>();
-  EXPECT_EQ(spec.shares, 128);  // 512 tiles of keys: four each, and pairs end where shares do
+  EXPECT_EQ(spec.shares, 128);  // 512 tiles of keys, four per share; pairs end at shares
   EXPECT_EQ(spec.heads, 8);
   EXPECT_EQ(spec.panels[0].rows, 1);
   EXPECT_EQ(launches[0]->choose(132), "keys in 128 shares");
@@ -209,7 +209,7 @@ TEST(PlanLaunches, cuts_keys_of_few_queries_into_shares) {
   EXPECT_EQ(plan_of(carried)[0].get<AttentionSpec>().shares, 0);
 }
 
-// Lengths of each batch entry, and where `page` > 0 pages of one storage for all.
+// The length of each batch entry and, if `page` > 0, pages in one storage for all entries.
 actions::Attend cached(std::int64_t keys, std::int64_t page) {
   static std::int32_t table = 0;
   actions::Attend action = attention(1, keys, {});
@@ -341,7 +341,7 @@ TEST(PlanLaunches, differentiates_plainly_what_tensor_cores_do_not_take) {
   EXPECT_FALSE(is_fast([](auto& one) { one.first.value_dim = 64; }));
   EXPECT_FALSE(is_fast([](auto& one) { one.first.head_dim = one.first.value_dim = 96; }));
   EXPECT_FALSE(is_fast([](auto& one) { one.first.dq.row_stride = 1025; }));
-  // Sums over other turns than those of heads that share keys.
+  // A sum over another loop than the heads that share keys.
   EXPECT_FALSE(is_fast([](auto& one) { one.loops[0].reduces = true; }));
   EXPECT_FALSE(is_fast([](auto& one) {
     for (MatrixView* view : {&one.first.q, &one.first.k, &one.first.v, &one.first.d_o}) {
@@ -383,7 +383,7 @@ TEST(PlanLaunches, multiplies_ragged_rows_to_their_capacity_or_their_number) {
   EXPECT_EQ(group.likely_rows, 16);
   EXPECT_EQ(group.used.rows, &used);
   EXPECT_EQ(group.used.result, &result);
-  // The kernel that asks how many rows there are stores no rows like these.
+  // The kernel that reads the number of rows cannot store rows of 63 elements.
   ragged.first.n = 63;
   const auto all = plan_of(ragged);
   ASSERT_EQ(all.size(), 2U);
@@ -442,7 +442,7 @@ TEST(PlanLaunches, follows_a_route_in_one_launch) {
   const auto combined = plan_of(combine);
   ASSERT_EQ(combined.size(), 1U);
   EXPECT_TRUE(std::get<device::RouteArgs>(combined[0].get<PlainLaunch>().args).vectors);
-  // Rounded where they are made, unless more is added to them.
+  // The kernel rounds its own results, unless it has to add to existing ones.
   for (actions::TokenRun& run : combine.walk.runs) run.row_dtype = DType::BF16;
   const auto rounded = plan_of(combine);
   ASSERT_EQ(rounded.size(), 1U);

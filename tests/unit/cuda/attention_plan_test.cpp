@@ -148,7 +148,7 @@ TEST(AttentionVariants, have_names_of_their_own_and_fit_a_multiprocessor) {
   EXPECT_EQ(sources.size(), all);
 }
 
-// A query for each of some sequences: [batch, heads, 128] beside [batch, keys, kv_heads, 128].
+// One query for each sequence: [batch, heads, 128] against [batch, keys, kv_heads, 128].
 AttentionSpec decoding(std::int64_t batch, std::int64_t keys) {
   AttentionSpec spec{.batch = batch,
                      .heads = 32,
@@ -220,8 +220,8 @@ TEST(AttentionOfOneQuery, has_parts_as_batch_entries_with_the_same_queries) {
   EXPECT_EQ(refusal_of(masked), DiagCode::G062);
 }
 
-// 777 keys are three parts; what is left is rounded by the kernel that joins them, not by those
-// that make their states.
+// 777 keys make three parts. The kernel that joins the parts rounds the result; the kernels that
+// compute them keep f32 states.
 TEST(AttentionOfOneQuery, has_parts_whose_states_are_f32_whatever_it_leaves) {
   for (const bool to_state : {true, false}) {
     AttentionSpec spec = with_groups_as_rows(decoding(1, 777));

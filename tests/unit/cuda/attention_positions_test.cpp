@@ -7,7 +7,7 @@ namespace attention_positions_test {
 
 PositionRule ahead(std::int64_t lead) { return {.lead = lead, .window = 0}; }
 
-// Blocks of 100 positions: queries 0 and 3, keys 0, 3, 1 and 2, as of one rank of two.
+// Blocks of 100 positions on one rank of two: queries 0 and 3, keys 0, 3, 1 and 2.
 struct Zigzag {
   AttentionSpec spec{.panels = {{.rows = 100}, {.rows = 100}},
                      .chunks = {{.rows = 100}, {.rows = 100}, {.rows = 100}, {.rows = 100}}};

@@ -20,7 +20,7 @@ bool sees(const KvMask& mask, int query, int key) {
   return !mask.causal || key <= query;
 }
 
-// Whether some (all: every) of the queries sees the row of the chunk.
+// True if some query (all_see: every query) sees this row of the chunk.
 bool some_sees(const Case& c, const KvExtent& chunk, int row) {
   for (int query = c.view.queries.first; query <= c.view.queries.last; ++query) {
     if (sees(c.view.mask, query, chunk.position + row)) return true;
@@ -34,7 +34,7 @@ bool all_see(const Case& c, const KvExtent& chunk, int row) {
   return true;
 }
 
-// What a walk must give, from the definition of the mask alone.
+// The expected tiles, from the definition of the mask alone.
 std::vector<KvTile> expected_tiles(const Case& c) {
   std::vector<KvTile> tiles;
   for (int at = 0; at < c.view.chunks; ++at) {

@@ -98,8 +98,8 @@ TEST(Backward, plans_blocks_maps_and_words) {
   EXPECT_EQ(plan.args.dv.strides.row, 256);
 }
 
-// For each pair of a query and a key: whether their tiles meet if they see each other, and whether
-// the tiles are cut if they do not.
+// For every query and key: if they see each other, their tiles must meet; if they do not but their
+// tiles meet, the tile must be cut.
 void check_pairs(const BackwardGrid& grid, const BackwardSpec& spec) {
   for (int key = 0; key < grid.keys; ++key) {
     const TileRange met = met_queries(grid, key / kKeyTile);
@@ -157,8 +157,8 @@ TEST(Backward, every_tile_of_queries_is_met_by_those_that_say_so) {
   }
 }
 
-// What the blocks of a launch do, so many at once: each takes its next step where it is its turn at
-// the queries. Checks that all steps are done, once each, in one order whoever runs when.
+// Simulates the blocks of a launch, `at_once` at a time; each takes its next step when it has the
+// turn at those queries. Checks that every step runs once, in one order for any timing.
 class Launch {
  public:
   Launch(const BackwardGrid& grid, int at_once) : grid_(grid), at_once_(at_once) {}
@@ -192,7 +192,7 @@ class Launch {
     }
   }
 
-  // The last that began first: the worst for those that wait for it.
+  // Runs the latest block first, the worst case for blocks that wait for it.
   bool step() {
     bool any = false;
     for (auto block = blocks_.rbegin(); block != blocks_.rend(); ++block) {
@@ -229,7 +229,7 @@ TEST(Backward, blocks_add_in_turn_whoever_runs_when) {
         spec.queries = spec.keys = 1100;
         const BackwardGrid grid = plan_backward(spec, multiprocessors).args.grid;
         Launch(grid, multiprocessors).run();
-        Launch(grid, 1).run();  // whatever else has the other multiprocessors
+        Launch(grid, 1).run();  // other work holds all other SMs
       }
     }
   }
@@ -258,7 +258,7 @@ TEST(Backward, shares_keys_where_that_ends_sooner) {
   EXPECT_EQ(parts(2048, 32, 8), 1);   // 128 blocks
   EXPECT_EQ(parts(1024, 32, 8), 2);   // 64
   EXPECT_EQ(parts(4096, 4, 1), 4);    // 32
-  EXPECT_EQ(parts(65536, 32, 8), 1);  // enough for all anyway
+  EXPECT_EQ(parts(65536, 32, 8), 1);  // enough blocks anyway
 }
 
 TEST(Backward, parts_of_a_tile_take_all_that_it_meets_once) {
@@ -292,7 +292,7 @@ TEST(BackwardVariants, have_names_of_their_own_and_fit_a_multiprocessor) {
   EXPECT_EQ(names.size(), backward_configs().size());
 }
 
-// Registers are dealt out anew from what the block starts with.
+// The kernel redistributes only the registers that the block starts with.
 TEST(BackwardVariants, deal_out_no_more_registers_than_they_have) {
   for (device::BackwardConfig config : backward_configs()) {
     EXPECT_TRUE(valid(config));

@@ -16,7 +16,7 @@ constexpr DeviceAddress kRows = 0x1000'0000;
 constexpr DeviceAddress kWeights = 0x2000'0000;
 constexpr DeviceAddress kResults = 0x3000'0000;
 
-std::array<std::int32_t, 16> numbers{};  // of rows that are used; read nowhere here
+std::array<std::int32_t, 16> numbers{};  // numbers of used rows; never read here
 
 std::byte* at(DeviceAddress address) { return reinterpret_cast<std::byte*>(address); }
 
@@ -24,7 +24,7 @@ device::UsedRows used(std::size_t from, std::size_t to, std::int64_t capacity) {
   return {.rows = &numbers[from], .result = &numbers[to], .before = 0, .capacity = capacity};
 }
 
-// Rows of slab `slab` times the weights of an expert, 64 x 128 values in bf16.
+// The rows of slab `slab` times the 64 x 128 bf16 weights of an expert.
 GemmSpec product(std::size_t slab, std::size_t expert) {
   GemmSpec spec{.n = 128, .k = 64, .out = device::Element::F32, .b_stride = 128};
   spec.b = kWeights + expert * 64 * 128 * 2;
@@ -37,7 +37,7 @@ GemmSpec product(std::size_t slab, std::size_t expert) {
   return spec;
 }
 
-// Words of 16 bytes, `rows` rows of eight one behind the other.
+// `rows` consecutive rows of eight 16-byte words.
 PlainLaunch move(DeviceAddress to, DeviceAddress from, std::int64_t rows) {
   device::MoveArgs args{};
   args.to = at(to);
@@ -78,9 +78,9 @@ TEST(Batched, leaves_products_alone_that_are_no_group) {
   wider.n = 64;
   EXPECT_EQ(batched({product(0, 0), wider}, kMultiprocessors).size(), 2U);
   GemmSpec elsewhere = product(1, 1);
-  elsewhere.b += 16;  // no whole rows behind the first
+  elsewhere.b += 16;  // not whole rows behind the first
   EXPECT_EQ(batched({product(0, 0), elsewhere}, kMultiprocessors).size(), 2U);
-  // What the copy engine reads behind a group's last row is another's.
+  // The copy engine would read beyond a group's last row into the next expert's.
   GemmSpec first = product(0, 0);
   GemmSpec second = product(1, 1);
   for (GemmSpec* const spec : {&first, &second}) {
@@ -125,7 +125,7 @@ TEST(Batched, keeps_the_order_of_what_depends_on_what_was_before) {
   EXPECT_EQ(batched({first, overwrites_it}, kMultiprocessors).size(), 2U);
   const PlainLaunch overwrites_its_operand = move(kRows + 4000, kRows + 65536, 32);
   EXPECT_EQ(batched({first, overwrites_its_operand}, kMultiprocessors).size(), 2U);
-  // A number that the first takes over says how many rows the second has.
+  // The first move stores the number of rows that the second one reads.
   PlainLaunch counts = first;
   PlainLaunch counted = move(kResults + 8192, kRows + 8192, 32);
   std::get<device::MoveArgs>(counts.args).used = used(0, 8, 32);

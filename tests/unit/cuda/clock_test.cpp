@@ -7,9 +7,9 @@
 namespace harpe::cuda {
 namespace {
 
-constexpr std::int64_t kOffset = 1'000'000;  // of the host's clock against the GPU's
+constexpr std::int64_t kOffset = 1'000'000;  // host clock minus GPU clock
 
-// The GPU reads its clock, which shows multiples of `step`, at `read` on the host's.
+// The GPU reads its clock at host time `read`; its clock shows multiples of `step`.
 ClockSample sample(std::int64_t asked, std::int64_t read, std::int64_t answered,
                    std::int64_t step = 1) {
   return {.asked = asked, .gpu = (read - kOffset) / step * step, .answered = answered};
@@ -23,7 +23,7 @@ TEST(Clock, is_found_between_the_question_and_the_answer) {
   EXPECT_EQ(found.at, 5'002'000);
 }
 
-// One question arrives soon, another answer does: together they say more than each.
+// One sample has a fast question, another a fast answer: together they narrow the offset further.
 TEST(Clock, is_known_better_by_every_sample) {
   const ClockSample samples[] = {sample(5'000'000, 5'000'100, 5'002'000),
                                  sample(5'010'000, 5'011'500, 5'011'700),
@@ -33,7 +33,7 @@ TEST(Clock, is_known_better_by_every_sample) {
   EXPECT_EQ(found.offset, kOffset + 50);
 }
 
-// Whatever the delays, the truth is within the uncertainty: of what coarse clocks show, too.
+// For any delays the truth lies within the uncertainty, even with coarse clocks.
 TEST(Clock, is_never_further_off_than_it_says) {
   for (const std::int64_t step : {1, 32, 1000}) {
     for (std::int64_t seed = 1; seed < 200; ++seed) {
@@ -46,14 +46,14 @@ TEST(Clock, is_never_further_off_than_it_says) {
         now += there + back + 113;
       }
       const ClockOffset found = offset_of(samples, step);
-      // A stamp of the truth `now`, to the host's clock.
+      // The true time `now` as a stamp of the GPU's clock.
       const std::int64_t stamp = (now - kOffset) / step * step;
       EXPECT_LE(std::abs(stamp + found.offset - now), found.uncertainty) << step << " " << seed;
     }
   }
 }
 
-// Where clocks drifted between samples that exclude each other, what is missing is said.
+// If clocks drift between samples, the samples may exclude each other; the gap is the uncertainty.
 TEST(Clock, says_what_samples_that_exclude_each_other_leave_open) {
   const ClockSample samples[] = {{.asked = 1000, .gpu = 0, .answered = 1100},
                                  {.asked = 2000, .gpu = 800, .answered = 2100}};

@@ -14,7 +14,7 @@ using Kind = library::NcclCall::Kind;
 
 constexpr DeviceAddress kArena = 0x1000'0000;
 
-// A plan whose collectives NCCL does where it can, with the boxes that they go through.
+// A plan whose collectives NCCL runs where possible, with the boxes that they use.
 struct Exchanged {
   explicit Exchanged(Plan of)
       : plan(std::move(of)), blocks(Blocks::make(plan.program, plan.mesh, plan.form).value()) {

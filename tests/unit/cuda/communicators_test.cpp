@@ -16,7 +16,7 @@ using library::NcclFunctions;
 using library::NcclHandle;
 using library::NcclId;
 
-// What a fake NCCL was asked; there is one for the process, like the library.
+// The calls to a fake NCCL; one for the process, like the library.
 struct Asked {
   std::mutex mutex;
   int ids = 0;
@@ -24,8 +24,8 @@ struct Asked {
   int aborts = 0;
   int ends = 0;
   int status = 0;                      // of joining
-  std::atomic<bool> is_stuck = false;  // rank 1 joins only later
-  std::atomic<int> left = 0;           // joins that are over
+  std::atomic<bool> is_stuck = false;  // delays the join of rank 1
+  std::atomic<int> left = 0;           // finished joins
 };
 
 Asked& asked() {
@@ -63,7 +63,7 @@ library::Nccl fake() {
   return {std::make_shared<const NcclFunctions>(functions), "2.28.9", "libnccl.so.2"};
 }
 
-// Tells each of two ranks what the other said; here both say the same.
+// Returns a rank's own contribution as that of the other rank too, except for the first byte.
 class Mirror final : public transport::Exchange {
  public:
   [[nodiscard]] int rank() const override { return 1; }

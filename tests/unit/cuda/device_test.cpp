@@ -110,11 +110,11 @@ TEST(PinnedMemory, is_let_go_of_once) {
     const PinnedMemory moved = std::move(pinned).value();
     EXPECT_EQ(address_of_pinned(*device, bytes), reinterpret_cast<DeviceAddress>(bytes.data()));
   }
-  // Threads of tests before may still let go of their GPUs.
+  // Threads of earlier tests may still release their GPUs.
   Calls about_memory = fake_gpu().calls;
   std::erase(about_memory, "cuDevicePrimaryCtxRelease");
   EXPECT_EQ(about_memory, (Calls{"cuMemHostRegister", "cuMemHostUnregister"}));
-  // The driver is not asked for what may share its pages.
+  // Memory that may share its pages is refused without a call to the driver.
   EXPECT_FALSE(address_of_pinned(*device, std::span(bytes).first(kLeastPinned - 1)).has_value());
 }
 

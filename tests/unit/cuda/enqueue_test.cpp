@@ -10,7 +10,7 @@
 
 #include "transport/ring.h"
 
-// What kernels do to a ring, done by threads, and the ring's reader as it is.
+// The kernels' side of a ring, run by host threads, and the ring's real reader.
 namespace harpe::device {
 namespace {
 
@@ -49,7 +49,7 @@ struct alignas(64) Line {
   std::byte bytes[64];
 };
 
-// A ring, and what its writers on a GPU keep of it.
+// A ring, and the state that its writers on a GPU keep.
 struct Shared {
   explicit Shared(std::size_t capacity)
       : memory(Ring::bytes_for(capacity) / sizeof(Line)),
@@ -109,12 +109,12 @@ TEST(Enqueue, waits_for_room_and_gives_up_in_time) {
   EXPECT_EQ((*other.ring.pop())[1], 2U);
 }
 
-// An epoch ends behind what was published before its end, whoever is still about to write.
+// An epoch ends behind everything published before its end, even behind slots still unwritten.
 TEST(Enqueue, counts_what_is_there_behind_what_is_not) {
   Shared shared(8);
   EXPECT_EQ(shared.ring.reserved(), 0U);
   EXPECT_TRUE(shared.push(0, 0));
-  shared.head += 2;  // two writers took their slots
+  shared.head += 2;  // two writers reserved slots
   EXPECT_TRUE(shared.push(0, 3));
   EXPECT_EQ(shared.ring.reserved(), 4U);
   EXPECT_TRUE(shared.ring.pop());

@@ -18,7 +18,7 @@ cuda::DeviceAddress address_of(const std::vector<T>& values) {
   return reinterpret_cast<cuda::DeviceAddress>(values.data());
 }
 
-// Here, not on a GPU.
+// Moves the rows on the host.
 void move_rows(const Rows& rows, std::size_t loop = 0, std::int64_t to = 0, std::int64_t from = 0) {
   if (loop == rows.loops.size()) {
     std::memcpy(reinterpret_cast<std::byte*>(rows.to) + to,
@@ -32,7 +32,7 @@ void move_rows(const Rows& rows, std::size_t loop = 0, std::int64_t to = 0, std:
   }
 }
 
-// What NCCL does with the parts.
+// Exchanges the parts as NCCL does.
 void exchange_all(const std::vector<Exchanged>& tensors) {
   for (int from = 0; from < kRanks; ++from) {
     for (int to = 0; to < kRanks; ++to) {
@@ -46,7 +46,7 @@ void exchange_all(const std::vector<Exchanged>& tensors) {
   }
 }
 
-// Ranks with memory of their own, not shared by any two steps.
+// Separate memory for every rank and every step.
 template <class T>
 struct Memory {
   std::vector<Exchanged> tensors;
@@ -70,7 +70,7 @@ struct Memory {
   T* at(cuda::DeviceAddress address) { return reinterpret_cast<T*>(address); }
 };
 
-// Element (b, position, head, column) of a tensor with so many of each.
+// The value of element (b, position, head, column).
 std::uint16_t value_at(std::int64_t b, std::int64_t position, std::int64_t head,
                        std::int64_t column) {
   return static_cast<std::uint16_t>(b * 20'000 + position * 1'000 + head * 100 + column);
@@ -152,7 +152,7 @@ TEST_P(Heads, take_their_sums_along) {
   }
   for (const Exchanged& t : memory.tensors) {
     move_rows(t.by_rank(false));
-    // One entry is sorted by rank as it is.
+    // A single entry is already in the order of ranks.
     if (batch > 1) continue;
     EXPECT_EQ(std::memcmp(memory.at(t.own), memory.at(t.sent), static_cast<std::size_t>(t.bytes())),
               0);

@@ -56,7 +56,7 @@ TEST(ExecutorChecks, refuse_transports_that_cross_machines) {
     const auto refused = check_tasks(other);
     ASSERT_FALSE(refused.ok());
     EXPECT_EQ(refused.error().code, DiagCode::G074);
-    // Before anything is opened: no driver is needed.
+    // The executor refuses before it opens anything, so no driver is needed.
     const auto executor = make_cuda_executor(other, {});
     ASSERT_FALSE(executor.ok());
     EXPECT_EQ(executor.error().code, DiagCode::G074);
@@ -66,7 +66,7 @@ TEST(ExecutorChecks, refuse_transports_that_cross_machines) {
 TEST(ExecutorChecks, let_puts_alone_cross_nodes) {
   const Plan plan = test::by_proxy(test::push_plan(), Fence::NicOrdered);
   EXPECT_TRUE(check_tasks(plan).ok());
-  // One more copy, of a kind that reaches into the other node.
+  // Adds a copy by another transport into the other node.
   Plan other = plan;
   const std::vector<TaskId> puts = sync::puts_of(plan);
   Queue queue = plan.queues[plan.tasks[puts[0].index()].queue.index()];

@@ -21,7 +21,7 @@ constexpr int kMultiprocessors = 132;
 
 struct Cut {
   int tiles;
-  int blocks;  // of a tile
+  int blocks;  // per tile
   int streams;
 };
 
@@ -67,7 +67,7 @@ TEST(StreamWalk, has_every_block_once_and_equal_shares) {
   }
 }
 
-// What it leaves is its first work, and it waits for lower streams alone.
+// A stream hands on only its first part, and waits only for lower streams.
 TEST(StreamWalk, leaves_at_most_one_part_which_it_computes_first) {
   for (const Cut& cut : kCuts) {
     for (int stream = 0; stream < cut.streams; ++stream) {
@@ -81,7 +81,7 @@ TEST(StreamWalk, leaves_at_most_one_part_which_it_computes_first) {
   }
 }
 
-// From the first stream to the owner, each has one part of the tile, in the order of K.
+// Consecutive streams, up to the owner, each have one part of the tile, in the order of K.
 TEST(StreamWalk, parts_of_a_tile_are_those_of_consecutive_streams) {
   for (const Cut& cut : kCuts) {
     for (int tile = 0; tile < cut.tiles; ++tile) {
@@ -100,7 +100,7 @@ TEST(StreamWalk, parts_of_a_tile_are_those_of_consecutive_streams) {
   }
 }
 
-// The blocks of a stream have its parts between them, in the order of K.
+// The blocks of a stream divide its parts in the order of K.
 TEST(StreamWalk, shares_of_a_part_follow_each_other) {
   for (const Cut& cut : kCuts) {
     for (const int shares : {1, 2, 3, 4, 5, 8}) {
@@ -143,7 +143,7 @@ TEST(FewRows, are_up_to_32_of_one_panel) {
   EXPECT_TRUE(takes_few_rows(product({32}, 8192, 8192)));
 }
 
-// More of one panel where streams are long enough to make up for joining tiles.
+// One panel may have more rows if streams are long enough to make up for joining tiles.
 TEST(FewRows, of_more_than_32_in_one_panel_are_what_the_estimates_say) {
   EXPECT_TRUE(takes_few_rows(product({64}, 5120, 8192)));
   EXPECT_TRUE(takes_few_rows(product({96}, 8192, 14336)));
@@ -153,7 +153,7 @@ TEST(FewRows, of_more_than_32_in_one_panel_are_what_the_estimates_say) {
   EXPECT_FALSE(takes_few_rows(product({257}, 8192, 14336)));
 }
 
-// Pairs of blocks have more than 128 rows between them.
+// A pair of blocks shares more than 128 rows.
 TEST(FewRows, of_more_than_128_are_of_pairs_of_blocks) {
   for (const std::int64_t rows : {129, 192, 193, 256}) {
     const GemmChoice choice = choose_gemm(product({rows}, 5120, 8192), kMultiprocessors);
@@ -212,7 +212,7 @@ TEST(FewRows, need_whole_rows_of_c_and_pieces_in_the_order_of_k) {
   EXPECT_FALSE(takes_few_rows(added));
 }
 
-// No variant for few rows applies maps; the others do.
+// No variant for few rows applies maps; other variants do.
 TEST(FewRows, leave_products_with_maps_to_the_other_kernel) {
   GemmSpec spec = product({4}, 1024, 1024);
   ASSERT_TRUE(takes_few_rows(spec));
@@ -229,7 +229,7 @@ TEST(FewRows, leave_products_with_maps_to_the_other_kernel) {
   }
 }
 
-// Weights are streamed without a look at flags.
+// The kernel for few rows streams weights without checking flags.
 TEST(FewRows, leave_weights_that_arrive_to_the_other_kernel) {
   GemmSpec spec = product({4}, 1024, 1024);
   std::uint32_t flag = 0;
@@ -252,7 +252,7 @@ TEST(FewRows, load_weights_as_fast_as_memory_gives_them_while_rows_are_awaited) 
   const double bytes = kBlocks * config.slot_stages() * config.b_bytes();
   EXPECT_NEAR(bytes / apart / streamed_from_memory(kBlocks), 0.9, 0.01);
   device::GemmConfig pairs = config;
-  pairs.cluster = 2;  // each block loads half of a stage
+  pairs.cluster = 2;  // each block loads half a stage
   EXPECT_NEAR(clocks_between_loads(spec, pairs, kBlocks), apart / 2.0, 1);
 }
 
@@ -290,7 +290,7 @@ TEST(FewRows, are_printed_with_their_streams_and_found_again) {
   const std::string tile = text.substr(0, text.find(" streams "));
   EXPECT_FALSE(find_gemm_choice(spec, tile + " streams 0"));
   EXPECT_FALSE(find_gemm_choice(spec, tile + " streams 100000"));
-  // The same tile without streams is another kernel's.
+  // The same tile without streams belongs to another kernel.
   const auto other = find_gemm_choice(spec, "tile 128x128 stages 6");
   EXPECT_TRUE(!other || !other->config.few_rows);
 }
@@ -315,7 +315,7 @@ TEST(FewRows, streams_of_several_blocks_are_printed_and_found_again) {
   EXPECT_TRUE(find_gemm_choice(spec, streams + " by 2"));
 }
 
-// What the other blocks of a stream send must fit into a consumer's inbox.
+// The data from the other blocks of a stream must fit into a consumer's inbox.
 TEST(FewRows, streams_have_as_many_blocks_as_an_inbox_holds) {
   const GemmSpec spec = product({60}, 8192, 4096);
   for (const device::GemmConfig& config : gemm_tiles()) {
@@ -331,7 +331,7 @@ TEST(FewRows, streams_have_as_many_blocks_as_an_inbox_holds) {
   }
 }
 
-// Clusters of three and more do not fill the GPU: those that are chosen run at once.
+// Clusters of three or more blocks do not fill the GPU; all chosen clusters must run at once.
 TEST(FewRows, streams_of_several_blocks_run_at_once) {
   for (const std::int64_t n : {768, 1280, 2560, 4096}) {
     for (const std::int64_t rows : {1, 16, 64, 128, 256}) {

@@ -62,7 +62,7 @@ TEST(GemmChoice, names_stand_for_one_source_each) {
   EXPECT_EQ(names.size(), gemm_variants().size());
 }
 
-// So many slabs of each of eight experts.
+// `slabs` slabs for each of eight experts.
 GemmSpec groups(std::int64_t slabs, std::int64_t rows, std::int64_t likely_rows) {
   static std::int32_t used = 0;
   GemmSpec spec = product(rows, 1536, 4096);
@@ -83,7 +83,7 @@ TEST(GemmChoice, groups_take_the_tile_that_reads_weights_least_often) {
     EXPECT_TRUE(check(spec, kMultiprocessors).ok());
     const GemmChoice choice = choose_gemm(spec, kMultiprocessors);
     EXPECT_TRUE(choice.config.groups);
-    // All rows that there may be: nothing is cut, and no memory kept for it.
+    // The choice covers all possible rows: it cuts no tile and needs no memory for cut tiles.
     EXPECT_EQ(choice.full_tiles, tiles_of(spec, choice.config));
     EXPECT_EQ(choice.parts, 1);
     return choice.config.tile_m;
@@ -129,7 +129,7 @@ TEST(GemmChoice, many_tiles_are_cut_only_behind_the_last_whole_wave) {
   EXPECT_GE(choice.config.tile_m * choice.config.tile_n * choice.config.cluster, 128 * 128 * 2);
 }
 
-// 1,024 x 5,120 is 64 pairs of tiles of 128 x 320, of which a GPU has 66 at once.
+// 1,024 x 5,120 is 64 pairs of 128 x 320 tiles; a GPU runs 66 pairs at once.
 TEST(GemmChoice, a_wide_tile_fills_the_wave_that_others_do_not) {
   const GemmChoice choice = choose_gemm(product(1024, 5120, 4096), kMultiprocessors);
   EXPECT_EQ(choice.config.tile_n, 320);
@@ -137,8 +137,8 @@ TEST(GemmChoice, a_wide_tile_fills_the_wave_that_others_do_not) {
   EXPECT_EQ(choice.parts, 1);
 }
 
-// Half of the rows leave, and others wait for them: then one consumer stores while the other
-// multiplies, and each half is a wave by itself.
+// Half of the rows leave, and other ranks wait for them. Then one consumer stores while the other
+// multiplies, and each half is a wave of its own.
 TEST(GemmChoice, sums_that_leave_take_tiles_that_are_stored_while_others_are_made) {
   GemmSpec spec = product(512, 5120, 4096);
   spec.panels.push_back(spec.panels.front());
@@ -211,7 +211,7 @@ TEST(Gemm, refuses_what_there_is_no_kernel_for) {
   EXPECT_EQ(refusal_of(spec), DiagCode::G060);
 }
 
-// As in gradients of weights.
+// As in the backward pass for weights.
 TEST(Gemm, reads_a_stored_as_its_transpose) {
   GemmSpec spec = product(4096, 8192, 8192);
   spec.m_major = true;
@@ -247,7 +247,7 @@ TEST(Gemm, adds_what_lies_as_c_does) {
   EXPECT_NE(render_message(refused.error()).find("addends"), std::string::npos);
 }
 
-// Sums that all ranks store at each other: panels of one panel's rows, and the total of what came.
+// Sums that ranks store at each other: panels with one panel's rows, and the total of arrivals.
 GemmSpec exchanged(std::int64_t m) {
   GemmSpec spec = product(m, 1024, 1024);
   GemmPanelSpec sent = spec.panels.front();
@@ -299,7 +299,7 @@ TEST(GemmChoice, panels_without_rows_are_behind_and_have_those_of_one) {
   EXPECT_TRUE(is_refused(twice));
 }
 
-// A total of the rank's sums and an addend, which is stored at two ranks.
+// The total of the rank's sums and an addend, stored at two ranks.
 GemmSpec replicated(std::int64_t m, std::int64_t n) {
   GemmSpec spec = product(m, n, 1024);
   GemmPanelSpec copy = spec.panels.front();
@@ -336,7 +336,7 @@ TEST(GemmChoice, sums_of_many_rows_are_stored_at_several_ranks) {
   EXPECT_FALSE(choose_gemm(spec, kMultiprocessors).config.few_rows);
 }
 
-// Stores to a peer take their time: one consumer multiplies meanwhile.
+// Stores to a peer are slow, so one consumer multiplies meanwhile.
 TEST(GemmChoice, panels_that_leave_are_stored_beside_products) {
   bool is_otherwise = false;
   for (const std::int64_t rows : {264, 512, 1024, 2048}) {

@@ -13,7 +13,7 @@ namespace {
 
 using launch::SignalKind;
 
-// A plan with what is known of its ranks, to be told.
+// A plan with reports of its ranks, from which faults are collected.
 struct Told {
   explicit Told(Plan of)
       : plan(std::move(of)),
@@ -32,7 +32,7 @@ struct Told {
     return {};
   }
 
-  // The launch of its own rank that does the task.
+  // The launch on the task's own rank.
   [[nodiscard]] const launch::Launch& launch_of(TaskId task) const {
     return *std::ranges::find_if(launches.launches, [&](const launch::Launch& launch) {
       return !launch.lands && std::ranges::find(launch.does, task) != launch.does.end();
@@ -49,7 +49,7 @@ struct Told {
     return {};
   }
 
-  // The task's wait for a signal of that kind expired in an epoch.
+  // Records that the task's wait for a signal of this kind expired in an epoch.
   void expire(TaskId task, SignalKind kind, std::uint32_t epoch = 1) {
     const std::size_t rank = rank_of(task);
     const launch::Launch& each = launch_of(task);
@@ -130,7 +130,7 @@ TEST(GpuFaults, begin_with_a_gpu_that_failed) {
   EXPECT_EQ(report[0].rank, RankId(1));
 }
 
-// Who was told to give up had no limit expire, and is no cause; it says what it waited for.
+// A rank that gave up on request is not the cause: its limit did not expire. It is listed last.
 TEST(GpuFaults, name_what_was_given_up_behind_what_expired) {
   Told told(test::exchange(3, 12, true));
   for (std::size_t rank = 0; rank < 3; ++rank) {
@@ -148,8 +148,8 @@ TEST(GpuFaults, name_what_was_given_up_behind_what_expired) {
       << render({report[2]});
 }
 
-// Rank 2's signals reach nobody else: the others never see it arrive, it gets on and then waits for
-// them.
+// Rank 2's signals are lost: the others never see its arrival. Rank 2 continues and then waits for
+// the others.
 TEST(GpuFaults, of_a_collective_name_the_member_that_got_further) {
   Told told(test::exchange(4, 16, true));
   for (std::size_t rank = 0; rank < 4; ++rank) {
@@ -162,8 +162,8 @@ TEST(GpuFaults, of_a_collective_name_the_member_that_got_further) {
   EXPECT_EQ(report[3].rank, RankId(2));
 }
 
-// Rank 0 waits for rank 1 to enter, which it did: its signal is lost. That rank 1 waits later for
-// what rank 0 never did is no cause.
+// Rank 0 waits for rank 1's Entry, whose signal is lost. Rank 1 later waits for work that rank 0
+// never did; that wait is not the cause.
 TEST(GpuFaults, are_not_explained_by_waits_that_came_later) {
   Told told(test::exchange(2, 12, false));
   told.expire(told.waiting_copy(0), SignalKind::Sync);

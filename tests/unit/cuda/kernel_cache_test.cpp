@@ -37,7 +37,7 @@ class KernelCache : public testing::Test {
   [[nodiscard]] std::string folder() const { return (root_ / "kernels").string(); }
   [[nodiscard]] fs::path entry() const { return root_ / "kernels" / "one-0123.kernel"; }
 
-  // What the cache says when compiling gives kKernel.
+  // The cache's answer if compiling gives kKernel.
   CachedKernel get() {
     auto result = get_kernel(folder(), "one", kKey, [&]() -> Checked<CompiledKernel> {
       ++compiled_;
@@ -47,7 +47,7 @@ class KernelCache : public testing::Test {
     EXPECT_EQ(result->kernel, kKernel);
     return *std::move(result);
   }
-  // An entry of this text is said to be no entry, for this reason, and is replaced by a sound one.
+  // An entry with this text is reported as invalid for this reason and replaced by a valid one.
   void expect_replaced(std::string_view text, std::string_view reason) {
     write(entry(), text);
     const CachedKernel result = get();
@@ -118,7 +118,7 @@ TEST_F(KernelCache, keeps_no_kernel_that_does_not_compile) {
   EXPECT_FALSE(fs::exists(entry()));
 }
 
-// Readers of a file that is replaced all the time see whole entries alone.
+// While a file is replaced continually, its readers see only whole entries.
 TEST_F(KernelCache, takes_writers_at_the_same_time) {
   std::vector<std::jthread> crew;
   for (int writer = 0; writer < 4; ++writer) {
@@ -129,7 +129,7 @@ TEST_F(KernelCache, takes_writers_at_the_same_time) {
             get_kernel(folder(), "one", kKey, []() -> Checked<CompiledKernel> { return kKernel; });
         EXPECT_TRUE(result.ok() && result->kernel == kKernel);
         for (const Diag& problem : result->problems) {
-          EXPECT_EQ(problem.code, DiagCode::I101) << render(problem);  // removed while it was read
+          EXPECT_EQ(problem.code, DiagCode::I101) << render(problem);  // removed during the read
         }
       }
     });

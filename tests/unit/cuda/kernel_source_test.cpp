@@ -41,7 +41,7 @@ TEST(KernelSource, prints_differently_where_texts_are_cut_differently) {
 
 TEST(DeviceHeaders, are_named_by_their_paths_and_find_each_other) {
   for (const HeaderText& header : device_headers()) {
-    // What kernels and the transport agree on is the transport's.
+    // The layout that kernels and the transport share belongs to the transport.
     const bool is_shared = header.name == "transport/descriptor_layout.h";
     EXPECT_TRUE(is_shared || header.name.find("/device/") != std::string::npos) << header.name;
     const auto source = assemble(variant_of(std::string(header.text)), device_headers());

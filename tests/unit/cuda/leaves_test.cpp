@@ -33,7 +33,7 @@ actions::Multiply product(DType dtype, std::int64_t n) {
   return result;
 }
 
-// Rows of 63 elements begin where our kernel cannot read them.
+// Rows of 63 elements are misaligned for Harpe's kernel.
 TEST(Leaves, are_handed_products_that_ours_do_not_take) {
   const auto ours = plan_launches({.nest = "main", .buffer = "c"}, product(DType::BF16, 63));
   ASSERT_TRUE(ours.ok());
@@ -54,7 +54,7 @@ TEST(Leaves, refuse_by_name_what_no_kernel_of_theirs_takes) {
             "operands whose rows are not whole");
 }
 
-// No other kernel takes the place of one that was named.
+// A kernel requested by name is never replaced by another one.
 TEST(Leaves, refuse_by_name_what_a_kernel_of_ours_does_not_take) {
   const LaunchChoice by_ours{.nest = "main", .buffer = "c", .kernel = "gemm_sm90"};
   const auto taken = plan_launches(by_ours, product(DType::BF16, 64));
@@ -67,7 +67,7 @@ TEST(Leaves, refuse_by_name_what_a_kernel_of_ours_does_not_take) {
             "operands whose rows are not whole");
 }
 
-// `rows` queries from position `lead` on, of `keys` keys from 0 on.
+// `rows` queries from position `lead` on, against `keys` keys from 0 on.
 AttentionSpec causal(std::int64_t rows, std::int64_t keys, std::int64_t lead) {
   AttentionSpec spec{.heads = 4, .kv_heads = 2, .query_dim = 64, .value_dim = 64, .causal = true};
   spec.panels = {{.rows = rows, .position = lead}};
@@ -90,7 +90,7 @@ TEST(Leaves, see_causal_masks_from_a_corner) {
   EXPECT_EQ(last->keys, 256);
 }
 
-// What comes behind the last query's own position is hidden from all.
+// No query sees keys beyond the last query's own position.
 TEST(Leaves, leave_out_keys_that_nobody_sees) {
   const auto second = shape_of(causal(64, 256, 64));
   ASSERT_TRUE(second.ok());

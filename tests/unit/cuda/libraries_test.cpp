@@ -8,7 +8,7 @@
 namespace harpe::library {
 namespace {
 
-// What a fake NCCL was asked, in order; a call that begins with `failing` fails.
+// The calls to a fake NCCL, in order; a call that begins with `failing` fails.
 struct Asked {
   std::vector<std::string> calls;
   std::string failing = "nothing";

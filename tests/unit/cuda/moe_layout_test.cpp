@@ -29,7 +29,7 @@ Floats drawn(std::int64_t count, const std::string& name) {
   return values;
 }
 
-// One layer's inputs. The last two experts of a rank are chosen by few, or by none.
+// One layer's inputs. Few tokens choose a rank's last two experts, or none.
 struct Layer {
   Floats x = drawn(kSizes.ranks * kSizes.tokens * kSizes.hidden, "x");
   Floats router = drawn(kSizes.ranks * kSizes.tokens * kSizes.all_experts(), "router");
@@ -52,7 +52,7 @@ struct Layer {
     return tensor;
   }
 
-  // A row through an expert.
+  // The result of a row through an expert.
   [[nodiscard]] Floats through(const float* row, std::int64_t expert) const {
     const std::int64_t h = kSizes.hidden;
     const std::int64_t f = kSizes.inter;
@@ -99,7 +99,7 @@ struct Layer {
   }
 };
 
-// One rank on the host, each place in memory of its own.
+// One rank on the host, with separate memory for every buffer.
 struct HostRank {
   MoeLayout layout;
   MoePlaces at;
@@ -185,7 +185,7 @@ std::vector<RowMessage> between(const std::vector<RowMessage>& messages, int pee
   return found;
 }
 
-// Message for message, as NCCL matches them; `back`: along those that came.
+// Matches messages in order, as NCCL does; `back` follows the way of those that arrived.
 void deliver(const std::vector<HostRank>& ranks, bool back) {
   const std::int64_t row = kSizes.row_bytes();
   for (int from = 0; from < kSizes.ranks; ++from) {

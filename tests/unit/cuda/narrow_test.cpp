@@ -12,7 +12,7 @@
 namespace harpe::cuda {
 namespace narrow_test {
 
-constexpr DeviceAddress kArena = 0x1000'0000;  // of rank r, so many times r + 1
+constexpr DeviceAddress kArena = 0x1000'0000;  // of rank r: r + 1 times this
 
 std::vector<std::byte*> arenas() {
   return {reinterpret_cast<std::byte*>(kArena), reinterpret_cast<std::byte*>(2 * kArena)};
@@ -25,7 +25,7 @@ Plan read_plan() {
   return parse_plan(text.str(), "exchanged.plan").value();
 }
 
-// Attention by heads, `ulysses` on two ranks, and rank 0's states of its output, in 16 bits.
+// Attention by heads, `ulysses` on two ranks, with rank 0's output states in 16 bits.
 struct Exchanged {
   Plan plan = read_plan();
   AllocId states = find_states();
@@ -43,7 +43,7 @@ struct Exchanged {
   }
 };
 
-// What makes the states that begin there.
+// The kernel that makes the states at this address.
 AttentionSpec attention(DeviceAddress at) {
   AttentionSpec spec{.heads = 2, .kv_heads = 2, .query_dim = 64, .value_dim = 64, .to_state = true};
   const device::AttentionStrides strides{.batch = 1 << 16, .row = 128, .head = 64};

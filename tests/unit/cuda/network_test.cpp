@@ -15,8 +15,8 @@
 #include "tests/support/proxy_plan.h"
 #include "tests/unit/exec/plans.h"
 
-// A plan's puts through the network as kernels would send them, by threads of the host: the driver
-// is one without a GPU, whose pinned memory is plain memory.
+// A plan's puts through the network, sent by host threads as kernels would. The driver has no GPU,
+// and its pinned memory is plain memory.
 namespace harpe::cuda {
 namespace {
 
@@ -25,7 +25,7 @@ using std::chrono::steady_clock;
 
 constexpr milliseconds kLimit{10'000};
 
-// What kernels of one rank share of a ring, which a fake GPU has no memory for.
+// State that one rank's kernels share per ring; the fake GPU has no memory for it.
 struct Heads {
   std::uint64_t head = 0;
   std::uint64_t known = 0;
@@ -77,8 +77,8 @@ class Sending {
   [[nodiscard]] const Checked<std::unique_ptr<Network>>& made() const { return *made_; }
   [[nodiscard]] const Network& network() const { return **made_.value(); }
 
-  // Each rank's kernels, in a thread: all its puts and signals, execution by execution; and what
-  // lands there is looked at, byte by byte, as soon as its signal is seen.
+  // A thread acts as each rank's kernels: it sends all puts and signals of each execution. As soon
+  // as it sees a signal, it checks every byte of the data.
   void run(std::uint32_t executions) {
     std::vector<std::jthread> threads;
     for (std::int64_t rank = 0; rank < plan_.mesh.ranks(); ++rank) {
@@ -152,7 +152,7 @@ class Sending {
     return heads_[slots];
   }
 
-  // The next execution begins once this is over on all ranks, as credits make sure.
+  // Ends the execution on all ranks before the next begins, as credits do.
   void meet(std::uint32_t epoch) {
     const auto ranks = static_cast<std::uint64_t>(plan_.mesh.ranks());
     ++met_;

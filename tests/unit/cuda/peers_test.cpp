@@ -86,7 +86,7 @@ TEST(SignalPage, tells_who_waits_in_the_signal_behind_the_poison) {
   EXPECT_EQ(page->addresses().poison() % 8, 0U) << "both are read at once";
 }
 
-// The record is the host's memory here too: written as a kernel does.
+// Here the record is host memory, written as a kernel writes it.
 TEST(SignalPage, shows_a_fault_once_its_state_is_stored_until_it_is_cleared) {
   const auto device = Device::open(make_fake_driver(), DeviceId(0));
   ASSERT_TRUE(device.ok());

@@ -15,7 +15,7 @@ constexpr int kMultiprocessors = 132;
 constexpr DeviceAddress kSource = DeviceAddress{1} << 40;
 constexpr DeviceAddress kTarget = DeviceAddress{1} << 41;
 
-// A GPU's end without a GPU: what plans need of it.
+// A GPU endpoint without a GPU, with what plans need.
 class Profile : public testing::Test {
  protected:
   void SetUp() override {
@@ -93,7 +93,7 @@ TEST_F(Profile, copies_by_the_engine_or_by_so_many_blocks) {
     ASSERT_TRUE(kernel.ok());
     const auto& launch = kernel->get<PlainLaunch>();
     EXPECT_EQ(launch.kernel, PlainKernel::Move);
-    // 16 bytes a thread of 256.
+    // 256 threads move 16 bytes each.
     EXPECT_EQ(launch.blocks, blocks == 0 ? kBytes / 16 / 256 : blocks);
   }
 }

@@ -19,7 +19,7 @@ std::map<TaskId, PutOrder> order_puts(const Plan& plan) {
   return processes::order_puts(plan, sync::puts_of(plan));
 }
 
-// What may follow each put of rank 0, in the order of its queue.
+// The operations that may follow each put of rank 0, in the order of its queue.
 std::vector<Follows> follows_of_rank_0(const Plan& plan) {
   std::vector<Follows> follows;
   const auto orders = order_puts(plan);
@@ -57,14 +57,14 @@ TEST(PutOrders, begin_a_batch_where_a_put_waits_for_others) {
             (std::vector{Follows::Group, Follows::Nothing, Follows::Group, Follows::Nothing}));
 }
 
-// What the queue waits for may come of the signals before: so combine waits for dispatch.
+// Waits of the queue may depend on earlier signals, as combine depends on dispatch.
 TEST(PutOrders, begin_a_batch_behind_anything_of_the_queue_that_waits) {
   Plan plan = test::by_proxy(test::push_plan(), Fence::PerDestination);
   std::vector<TaskId> puts;
   for (const TaskId put : sync::puts_of(plan)) {
     if (rank_of(plan, put).value == 0) puts.push_back(put);
   }
-  // The third put stays on its rank: no put any more, but of the same queue.
+  // The third copy stays on its rank, so it is not a put, but it is in the same queue.
   Task& third = plan.tasks[puts[2].index()];
   third.writes = third.reads;
   const auto compute = std::ranges::find_if(
@@ -76,12 +76,12 @@ TEST(PutOrders, begin_a_batch_behind_anything_of_the_queue_that_waits) {
             (std::vector{Follows::Group, Follows::Nothing, Follows::Nothing}));
 }
 
-// To two ranks each one put: an epoch's signals wait for both, a batch's for their own.
+// One put to each of two ranks: an epoch's signals wait for both, a batch's only for their own.
 TEST(PutOrders, end_an_epoch_behind_the_last_of_all_ranks) {
   const Plan plan = test::scatter_gemm(3, 12, 8, 8, "f32", false);
   for (const Fence fence : {Fence::OneQuiet, Fence::PerDestination}) {
     Plan puts = test::by_proxy(plan, fence);
-    // Each waits for the product that it sends; here they go without.
+    // Each put waits for the GEMM that makes its data; these waits are removed here.
     std::erase_if(puts.syncs, [&](const Sync& sync) { return sync::goes_out(puts, sync.to); });
     const Follows first = fence == Fence::OneQuiet ? Follows::Epoch : Follows::Nothing;
     EXPECT_EQ(follows_of_rank_0(puts), (std::vector{first, Follows::Nothing}));
@@ -103,8 +103,8 @@ TEST(PutOrders, go_with_the_next_of_their_queue_and_take_the_strictest) {
   EXPECT_EQ(order_puts(plan).at(puts[2]).fence, Fence::Batched);
 }
 
-// A third rank hears of a put from the rank that it goes to: its signal is none that the network
-// raises behind the put.
+// A third rank learns of a put from its destination, so the network does not raise that signal
+// behind the put.
 TEST(PutOrders, take_no_fence_of_third_ranks) {
   Plan plan = test::by_proxy(test::scatter_gemm(3, 12, 8, 8, "f32", false), Fence::Batched);
   const TaskId put = sync::puts_of(plan).front();

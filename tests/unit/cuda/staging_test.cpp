@@ -12,7 +12,7 @@ namespace {
 using actions::Assign;
 using actions::Rows;
 
-// Does what a move says, as a GPU would.
+// Executes a move as a GPU would.
 void run(const Assign& move) {
   for (std::int64_t slot = 0; slot < move.slots.capacity; ++slot) {
     move.rows.for_each([&](const auto& walk) {
@@ -29,7 +29,7 @@ std::byte* bytes_of(std::vector<std::int32_t>& numbers) {
   return reinterpret_cast<std::byte*>(numbers.data());
 }
 
-// 3 x 4 blocks of rows of 5, apart and in another order there.
+// 3 x 4 blocks of rows of 5, with gaps and in another order at the destination.
 Assign strided(std::vector<std::int32_t>& to, std::vector<std::int32_t>& from) {
   const std::int64_t lengths[] = {3, 4, 5};
   const std::vector<std::int64_t> strides[] = {{7, 40, 1}, {100, 9, 1}};

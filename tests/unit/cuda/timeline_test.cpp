@@ -10,7 +10,7 @@ using std::chrono::nanoseconds;
 constexpr std::int64_t kStamp = 10;
 const ClockFit kSame{};  // the host's clock
 
-// Tasks of one rank, each behind a sync of its own with a signal.
+// Tasks of one rank, each behind a separate sync with a signal.
 struct Rank {
   Plan plan;
   launch::LaunchPlan launch_plan;
@@ -62,7 +62,7 @@ TEST(Timeline, tells_waiting_from_working) {
   ASSERT_EQ(events.size(), 1U);
   EXPECT_EQ(events[0].start, nanoseconds(150));
   EXPECT_EQ(events[0].end, nanoseconds(400));
-  // A stamp's distance is no wait.
+  // The time that a stamp takes does not count as waiting.
   EXPECT_EQ(events[0].waited, nanoseconds(50 - kStamp));
 }
 
@@ -91,7 +91,7 @@ TEST(Timeline, begins_tasks_of_a_kernel_when_it_sees_their_signals) {
   }
 }
 
-// A signal that was there before the kernel was is not waited for.
+// A signal that came before the kernel began is not waited for.
 TEST(Timeline, begins_no_task_before_its_kernel) {
   Rank rank({TaskKind::Compute});
   rank.times.sightings[0] = {.seen_ns = 90, .awaited_ns = 80};
@@ -100,7 +100,7 @@ TEST(Timeline, begins_no_task_before_its_kernel) {
   EXPECT_EQ(rank.events()[0].waited, nanoseconds(0));
 }
 
-// Blocks as they noted themselves: one that multiplies, one that copies, one that was not launched.
+// Records of three blocks: one multiplies, one copies, one was not launched.
 TEST(Timeline, tells_of_the_blocks_of_a_kernel_that_noted_them) {
   Rank rank({TaskKind::Compute, TaskKind::Compute});
   rank.add_launch({TaskId(0), TaskId(1)}, true, {.reached = 100, .start = 150, .end = 900});

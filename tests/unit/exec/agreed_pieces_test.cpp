@@ -18,7 +18,7 @@ namespace {
 using Piece = AgreedPieces::Piece;
 using Pieces = std::vector<std::shared_ptr<AgreedPieces>>;
 
-// By rank, of threads that make them together.
+// Makes the pieces of all ranks, one thread per rank.
 Pieces make_pieces(int ranks, std::int64_t bytes) {
   Pieces made(static_cast<std::size_t>(ranks));
   std::vector<std::jthread> threads;
@@ -40,7 +40,7 @@ TEST(AgreedPieces, is_taken_again_once_all_ranks_have_given_it_back) {
   EXPECT_EQ(offset_of(first), 0);
   EXPECT_EQ(offset_of(ranks[1]->take(300)), 0);
   EXPECT_EQ(ranks[0]->held(), 300);
-  ranks[0]->give_back(*first);  // rank 1 has its own still
+  ranks[0]->give_back(*first);  // rank 1 still holds its piece
   EXPECT_EQ(ranks[0]->held(), 0);
   const auto second = ranks[1]->take(300);
   EXPECT_EQ(offset_of(second), 512);
@@ -91,10 +91,10 @@ TEST(AgreedPieces, are_known_to_a_rank_that_catches_up) {
 }
 
 constexpr int kCalls = 20'000;
-constexpr int kApart = 8;  // calls that ranks are apart at most
+constexpr int kApart = 8;  // ranks are at most so many calls apart
 
-// What one rank does: the same calls as all others, and it holds pieces as long as it likes.
-// Offsets by call.
+// One rank's calls: lengths are those of all ranks, but it holds pieces as long as it likes.
+// Returns offsets by call.
 std::vector<std::int64_t> take_and_hold(AgreedPieces& pieces, unsigned rank, std::barrier<>& all) {
   constexpr std::size_t kMostHeld = 12;
   struct Holding {

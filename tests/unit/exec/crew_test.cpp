@@ -71,7 +71,7 @@ TEST(Crew, ends_its_threads_when_it_goes_unwatched) {
 }
 
 TEST(Marking, counts_executions_and_lets_no_queue_ahead_of_its_rank) {
-  // Queues of rank 1 need nothing but their own Entry: without it they must not begin.
+  // Queues of rank 1 depend only on their own Entry and must not begin without it.
   Plan plan = test::gather_gemm(2, 4, 4, 4, "f32");
   Marking marking(plan, steps_of(plan), no_work(plan), std::nullopt, alone(plan));
   const Marking::Wake nobody = [](std::int32_t) {};
@@ -90,10 +90,10 @@ TEST(Marking, counts_executions_and_lets_no_queue_ahead_of_its_rank) {
     EXPECT_EQ(marking.is_ready(queue), made.rank == RankId(1));
     if (made.rank == RankId(1)) {
       const TaskId first = marking.head(queue);
-      marking.step(queue, nobody);  // with the block the rank owns
+      marking.step(queue, nobody);  // the rank's own block
       EXPECT_TRUE(marking.has_run(marking.end_of(first), 1));
       EXPECT_FALSE(marking.has_run(marking.end_of(marking.head(queue)), 1));
-      ASSERT_TRUE(marking.hindrance(queue).has_value());  // the next must be pulled first
+      ASSERT_TRUE(marking.hindrance(queue).has_value());  // the next block must be pulled first
       EXPECT_EQ(marking.hindrance(queue)->epoch, 1);
       EXPECT_EQ(marking.hindrance(queue)->observed, 0);
     }

@@ -3,8 +3,8 @@
 namespace harpe::test {
 namespace {
 
-// Bounds: inputs lie in [-1, 1), so a product of depth k has terms below 1 and sums below k; each
-// of the k additions and the folds rounds once in the state's type, the result once in its own.
+// Inputs lie in [-1, 1), so a GEMM of depth k has terms below 1 and sums below k. Each of the k
+// additions and the folds round once in the state's type; the result rounds once in its own.
 double product_bound(std::int64_t k, DType dtype) {
   const double depth = static_cast<double>(k);
   return (depth + 8) * depth * unit_roundoff(state_dtype(dtype)) + depth * unit_roundoff(dtype);
@@ -60,7 +60,7 @@ TEST(CpuExecutor, combines_logsumexp_states_of_keys_on_several_ranks) {
       Subject subject = prepare(split_keys(3, queries, 40, causal, "f32"));
       run(subject);
       const AttentionResult wanted = attention(subject.inputs, causal);
-      // Values below 1 in size, scores below 8/sqrt(8): a few dozen roundings of f32.
+      // Values below 1, scores below 8/sqrt(8): a few dozen f32 roundings.
       EXPECT_LE(distance(subject.executor->output("o").value(), wanted.o),
                 64 * unit_roundoff(DType::F32));
       EXPECT_LE(distance(subject.executor->output("l").value(), wanted.l),
@@ -70,7 +70,7 @@ TEST(CpuExecutor, combines_logsumexp_states_of_keys_on_several_ranks) {
 }
 
 TEST(CpuExecutor, gives_rows_that_see_no_key_the_identity) {
-  // 12 queries against 4 keys, aligned at the end: the first 8 see nothing.
+  // 12 queries, 4 keys, aligned at the end: the first 8 queries see no key.
   Subject subject = prepare(split_keys(2, 12, 4, true, "bf16"));
   run(subject);
   const AttentionResult wanted = attention(subject.inputs, true);
@@ -129,7 +129,7 @@ TEST(CpuExecutor, shows_a_block_that_no_task_writes_as_not_a_number) {
 
 TEST(CpuExecutor, notices_outputs_that_differ_between_their_homes) {
   Plan plan = exchange(2, 8, false);
-  for (Task& task : plan.tasks) {  // rank 1 forgets what it got
+  for (Task& task : plan.tasks) {  // rank 1 does not compute what it received
     if (task.kind == TaskKind::Compute && plan.queues[task.queue.index()].rank == RankId(1)) {
       task.iter.clear();
     }

@@ -31,7 +31,7 @@ FaultReport faults_of(const Plan& plan, const CpuOptions& options) {
       subject.executor->run({.iterations = 3, .wait_limit = kLimit});
   EXPECT_LT(steady_clock::now() - begin, 10 * kLimit);
   EXPECT_FALSE(result.ok());
-  EXPECT_THROW((void)subject.executor->run({}), InternalError);  // broken from here on
+  EXPECT_THROW((void)subject.executor->run({}), InternalError);  // the executor stays broken
   return result.ok() ? FaultReport{} : result.error();
 }
 
@@ -49,7 +49,7 @@ TEST(Fault, names_the_worker_that_was_lost_first_and_then_who_waited_for_it) {
                 HasSubstr("rank 1 lost the worker that had reached task " +
                           std::to_string(copy.value) + " (copy a.home of rank 2 [2, *, *]"));
     if (runner == QueueRunner::Stepper) continue;
-    ASSERT_EQ(report.size(), 3U);  // nobody finishes without rank 1's pulls
+    ASSERT_EQ(report.size(), 3U);  // no rank ends without rank 1's pulls
     for (const std::size_t waiter : {1U, 2U}) {
       EXPECT_EQ(report[waiter].kind, FaultKind::WaitTimedOut);
       EXPECT_EQ(report[waiter].producer_rank, RankId(1));

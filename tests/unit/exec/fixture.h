@@ -18,7 +18,7 @@
 
 namespace harpe::test {
 
-// An executor with every input drawn from `seed`.
+// An executor whose inputs are drawn from `seed`.
 struct Subject {
   std::unique_ptr<Executor> executor;
   TensorMap inputs;
@@ -43,7 +43,7 @@ inline RunStats run(Subject& subject, const RunOptions& options = {}) {
   return result.ok() ? result.value() : RunStats{};
 }
 
-// What a run of the plan leaves in its outputs, bit by bit.
+// The bits of all outputs after a run of the plan.
 inline std::vector<std::byte> bits_of(const Plan& plan, const CpuOptions& options,
                                       const RunOptions& how = {}) {
   Subject subject = prepare(plan, options);
@@ -57,7 +57,7 @@ inline std::vector<std::byte> bits_of(const Plan& plan, const CpuOptions& option
   return bits;
 }
 
-// The largest |found - wanted|; infinite where one is NaN or they differ at an infinity.
+// The largest |found - wanted|; infinite if one is NaN or they differ at an infinity.
 inline double distance(const HostTensor& found, const std::vector<double>& wanted) {
   EXPECT_EQ(element_count(found), static_cast<std::int64_t>(wanted.size()));
   double largest = 0;
@@ -94,7 +94,7 @@ struct AttentionResult {
   std::vector<double> l;
 };
 
-// By the textbook formula: q[B, Q, H G, D], k[B, K, H, D], v[B, K, H, Dv].
+// The textbook formula: q[B, Q, H G, D], k[B, K, H, D], v[B, K, H, Dv].
 inline AttentionResult attention(const TensorMap& inputs, bool causal) {
   const HostTensor& q = inputs.at("q");
   const HostTensor& k = inputs.at("k");

@@ -26,7 +26,7 @@ Checked<GroupBoard> make_board(int rank) {
   return GroupBoard::make(*exchange);
 }
 
-// What rank 0 finds of rank 1, a process that has ended after `body`, in its own turn 1 and 2.
+// What rank 0 detects about rank 1, a process that exits after `body`, in executions 1 and 2.
 template <class Body>
 std::pair<std::optional<int>, std::optional<int>> find_gone_after(const Body& body) {
   const pid_t child = ::fork();

@@ -52,7 +52,7 @@ TEST(StandingBlocks, are_counted_from_each_change_on) {
       event_of(0, KernelPart::Stand, 15, 30),
       event_of(0, KernelPart::Stand, 12, 12),
       event_of(0, KernelPart::Stand, 20, 40, true),
-      // One stops where another begins: nothing changes.
+      // One stop ends where another begins, so the count does not change.
       event_of(0, KernelPart::Stand, 50, 60),
       event_of(0, KernelPart::Stand, 60, 70),
   };

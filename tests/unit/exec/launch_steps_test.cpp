@@ -13,8 +13,8 @@ using launch::Launch;
 using launch::LaunchId;
 using launch::LaunchPlan;
 
-// The launches of CPU ranks, but that those of a rank's SMs are one, which does their
-// tasks by this kernel.
+// The launches of CPU ranks, but with one launch per SM queue, whose kernel does all tasks of the
+// queue.
 LaunchPlan join_queues(const Plan& plan, const std::vector<launch::Kernel>& kernels) {
   const LaunchPlan alone = cpu::launches_of(plan, false).value();
   LaunchPlan joined;
@@ -46,7 +46,7 @@ LaunchPlan join_queues(const Plan& plan, const std::vector<launch::Kernel>& kern
   return joined;
 }
 
-// Of each rank the kernel whose panels are its GEMMs, stored where the plan rounds them.
+// Each rank's kernel: its panels are the rank's GEMMs, stored where the plan rounds them.
 std::vector<launch::Kernel> kernels_of(const Plan& plan) {
   const Blocks blocks = Blocks::make(plan.program, plan.mesh, plan.form).value();
   launch::RefLayouts layouts(plan, blocks);

@@ -1,11 +1,11 @@
 #include "tests/unit/exec/fixture.h"
 #include "tests/unit/exec/plan_builder.h"
 
-// Leaves on buffers whose dimensions are in any order, and programs with batch axes.
+// Leaves on buffers with dimensions in any order, and programs with batch axes.
 namespace harpe::test {
 namespace {
 
-// One rank: everything at home, a state, one Compute, one Finalise.
+// One rank with everything at home: one state, one Compute, one Finalise.
 Plan product_of(const std::string& a, const std::string& b, const std::string& c,
                 const std::string& form = "") {
   PlanBuilder builder(
@@ -41,7 +41,7 @@ Plan product_of(const std::string& a, const std::string& b, const std::string& c
   return builder.finish({{0, {round}}});
 }
 
-// The tensor's element at the values of (e, m, n, k), its dimensions named by `dims`.
+// The index of the element at (e, m, n, k) in a tensor with the dimensions `dims`.
 std::int64_t index_of(const std::string& dims, const std::map<char, std::int64_t>& at) {
   const std::map<char, std::int64_t> extents = {{'E', 3}, {'M', 5}, {'N', 4}, {'K', 6}};
   std::int64_t index = 0;

@@ -9,7 +9,7 @@
 namespace harpe::actions {
 namespace {
 
-// Two ranks; 4 experts whose slots lie in 2 blocks: 8 numbers of each allocation of `rows`.
+// Two ranks; 4 experts with slots in 2 blocks each: 8 numbers per allocation of `rows`.
 test::PlanBuilder routed() {
   return test::PlanBuilder(
       "program routed {\n  axis T = 8\n  axis Kc = 2\n  axis E = 4\n  axis C = dyn 8 of E\n"

@@ -18,7 +18,7 @@ inline Range one(std::int64_t value) {
 }
 inline Range upto(std::int64_t extent) { return {0, static_cast<std::int32_t>(extent)}; }
 
-// Builds plans by hand: what the lowering would write, without it.
+// Builds plans by hand, in the form that the lowering would give them.
 class PlanBuilder {
  public:
   PlanBuilder(std::string_view program, std::string_view mesh, std::string_view form) {
@@ -36,7 +36,7 @@ class PlanBuilder {
     }
   }
 
-  // Equal names have equal offsets on all ranks.
+  // Slots of one name have the same offset on all ranks.
   AllocId slot(std::int64_t rank, const std::string& name, const std::string& buffer, Level level,
                DType dtype, std::vector<bool> holds) {
     const std::int64_t elements = max_elements(*blocks_, blocks_->find_buffer(buffer), holds);
@@ -58,7 +58,7 @@ class PlanBuilder {
     return homes_.at({rank, buffer});
   }
 
-  // The rank's queue of a kind, made when first asked for.
+  // The rank's queue of a kind; the first call makes it.
   QueueId queue(std::int64_t rank, QueueKind kind) {
     const auto [entry, is_new] =
         queues_.try_emplace({rank, kind}, static_cast<std::int64_t>(plan_.queues.size()));
@@ -96,7 +96,7 @@ class PlanBuilder {
                            .flag = local ? -1 : flags_[waiter]++});
   }
 
-  // Exits; `before[rank]` are the tasks that touch the rank's allocations last.
+  // Adds the Exits; `before[rank]` are the last tasks that touch the rank's allocations.
   Plan finish(const std::map<std::int64_t, std::vector<TaskId>>& before) {
     for (std::int64_t rank = 0; rank < plan_.mesh.ranks(); ++rank) {
       const TaskId exit = task(queue(rank, QueueKind::Host), TaskKind::Exit);

@@ -16,7 +16,7 @@ std::string gemm_program(std::int64_t m, std::int64_t n, std::int64_t k, const s
          "[M, N] out\n  nest mm over (M, N, K) {\n    c sum= matmul(a, b)\n  }\n}\n";
 }
 
-// The owner's part of a reduce-scatter of `sources`; what it leaves is read from the result.
+// The owner's part of a reduce-scatter of `sources`; the returned Ref reads its result.
 Ref add_reduce(PlanBuilder& builder, std::int64_t owner, const std::vector<Ref>& sources,
                const Box& block, DType state) {
   const AllocId sum = builder.slot(owner, "sum", "c", Level::Sum, state, {false, true, true});

@@ -9,13 +9,13 @@ namespace {
 
 using testing::HasSubstr;
 
-// What the executor says to a plan it does not run: "error[X001]: …".
+// The executor's refusal of a plan: "error[X001]: …".
 std::string refusal(const Plan& plan) {
   const Checked<std::unique_ptr<Executor>> made = make_cpu_executor(plan, {});
   return made.ok() ? "accepted" : render(made.error());
 }
 
-// One rank, one Compute of the statement over everything, all operands and targets at home.
+// One rank and one Compute of the whole statement, with all operands and targets at home.
 Plan single(const std::string& declarations, const std::string& over, const std::string& stmt,
             const std::string& form = "") {
   PlanBuilder builder("program one {\n" + declarations + "  nest n over (" + over + ") {\n    " +
@@ -111,7 +111,7 @@ TEST(Refusals, X005_more_memory_than_the_machine_has) {
                                        "and this machine has "));
 }
 
-// One plan names a kernel of another executor, one a kernel of another leaf, one the leaf's own.
+// Three plans: one names another executor's kernel, one another leaf's kernel, one the leaf's own.
 TEST(Refusals, X019_kernels_that_they_lack) {
   const auto named = [](const std::string& kernel) {
     Plan plan = single(kMatrices, "M, N, K", "c sum= matmul(a, b)");

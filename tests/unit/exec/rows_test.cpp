@@ -7,7 +7,7 @@
 namespace harpe::actions {
 namespace {
 
-// Pairs of element offsets that a walk visits, by the first operand's.
+// The pairs of element offsets that a walk visits, by the first operand's offset.
 std::map<std::int64_t, std::int64_t> visit(const Rows& rows) {
   std::map<std::int64_t, std::int64_t> pairs;
   rows.for_each([&](const auto& walk) {

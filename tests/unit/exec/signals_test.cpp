@@ -21,7 +21,7 @@ using test::steps_of;
 
 TaskId id_of(std::size_t index) { return TaskId(static_cast<std::int64_t>(index)); }
 
-// Rank by rank in processes of their own, and two ranks in each.
+// Partitions with one rank per process and with two.
 std::vector<Partition> partitions(const Plan& plan, int processes_per_host) {
   std::vector<Partition> all;
   for (const std::int64_t each : {1, 2}) {
@@ -50,7 +50,7 @@ std::vector<TaskId> tasks_of(const std::vector<Producer>& producers) {
 
 Partition alone(const Plan& plan) { return Partition::alone(plan.mesh.ranks()); }
 
-// What a flag stands for.
+// A flag with the kind and index of its signal and the tasks that raise it.
 using Meaning =
     std::tuple<std::int32_t, std::optional<SignalKind>, std::int32_t, std::vector<TaskId>>;
 
@@ -129,8 +129,8 @@ TEST(ProcessSignals, count_the_members_of_one_process) {
         const TaskId task = steps.queues[queue][at].task;
         const bool is_first = steps.queues[queue][at].begins;
         if (!is_first || plan.tasks[task.index()].kind != TaskKind::Collective) continue;
-        if (signals.queues[queue][at].raises.empty()) continue;  // of the other process
-        for (const std::size_t stage : {at, at + 1}) {           // it announces itself, and pulls
+        if (signals.queues[queue][at].raises.empty()) continue;  // a task of the other process
+        for (const std::size_t stage : {at, at + 1}) {           // its arrival, then its pull
           ASSERT_EQ(signals.queues[queue][stage].raises.size(), 1U);
           const std::int32_t raised = signals.queues[queue][stage].raises.front().signal;
           const std::vector<std::int32_t>& waits = signals.queues[queue][stage + 1].waits;
@@ -147,7 +147,7 @@ TEST(ProcessSignals, count_the_members_of_one_process) {
   }
 }
 
-// What a put posts to another host raises the flags of its destination there.
+// A put to another host carries its own signals, which the network raises there.
 TEST(ProcessSignals, leave_flags_behind_a_far_put_to_the_network) {
   const Plan plan = test::by_proxy(test::scatter_gemm(2, 8, 8, 8, "f32", false), Fence::PerPut);
   for (const int processes_per_host : {1, 2}) {
@@ -165,8 +165,8 @@ TEST(ProcessSignals, leave_flags_behind_a_far_put_to_the_network) {
   }
 }
 
-// The ranks leave each other's homes alone, so a rank begins an execution behind the others' ends
-// of the one before, and the first at once.
+// The ranks do not access each other's homes. So a rank begins its next execution only after the
+// other ranks' previous one has ended; the first execution begins at once.
 TEST(ProcessSignals, make_an_entry_wait_for_the_execution_before) {
   const Plan plan = test::scatter_gemm(2, 8, 8, 8, "f32", false);
   Marking marking(plan, steps_of(plan), no_work(plan), std::nullopt, alone(plan));
@@ -177,7 +177,7 @@ TEST(ProcessSignals, make_an_entry_wait_for_the_execution_before) {
   };
   marking.begin(2, false);
   marking.step(host_of(0), nobody);
-  // All runs but the Exit of rank 0.
+  // Runs everything except the Exit of rank 0.
   for (bool moves = true; moves;) {
     moves = false;
     for (std::int32_t queue = 0; queue < marking.queues(); ++queue) {

@@ -7,12 +7,12 @@
 
 namespace harpe::test {
 
-// What CPU ranks launch for a plan, as steps.
+// The launches of CPU ranks for a plan, as steps.
 inline cpu::LaunchSteps steps_of(const Plan& plan) {
   return cpu::make_steps(plan, cpu::launches_of(plan, false).value()).value();
 }
 
-// Steps that do nothing.
+// Steps without work.
 inline cpu::StepWork no_work(const Plan& plan) {
   cpu::StepWork work;
   for (const std::vector<cpu::Step>& queue : steps_of(plan).queues) work.emplace_back(queue.size());

@@ -20,7 +20,7 @@ TEST(Json, prints_numbers_that_read_back) {
   EXPECT_EQ(print_json(Json(std::numeric_limits<double>::quiet_NaN())), "null");
 }
 
-// Names of files may hold any bytes.
+// File names may hold any bytes.
 TEST(Json, replaces_bytes_that_are_no_text) {
   EXPECT_EQ(print_json(Json("a\xff\xc3"
                             "b \u00e9")),

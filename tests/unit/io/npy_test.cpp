@@ -19,7 +19,7 @@ std::string bytes_of(const std::vector<T>& values) {
   return out;
 }
 
-// A version 1.0 file as NumPy would write it.
+// A version 1.0 file as NumPy writes it.
 std::string npy(const std::string& header, const std::string& data) {
   std::string out = "\x93NUMPY";
   out += '\x01';

@@ -1,4 +1,4 @@
-// Shipped operators written once more in C++: the builder has the power of a `.op` file.
+// Shipped operators rewritten in C++: the builder can express any `.op` file.
 #include "ir/builder.h"
 
 #include <gtest/gtest.h>

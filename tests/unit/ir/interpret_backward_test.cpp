@@ -16,10 +16,10 @@ struct Sizes {
   std::int64_t batch = 1, queries = 3, keys = 4, kv_heads = 1, group = 1, head_dim = 2,
                value_dim = 2;
   bool causal = false;
-  std::string segments = "";  // ids of packed documents, a digit a position
+  std::string segments = "";  // document ids of the positions, one digit each
 };
 
-// Forward and backward of one shape: the axes and buffers of both, and the nests asked for.
+// A program with forward and backward axes and buffers, and the requested nests.
 Program make(const Sizes& s, const std::string& roles, const std::string& nests) {
   const auto axis = [](const char* name, std::int64_t size) {
     return " axis " + std::string(name) + " = " + std::to_string(size);
@@ -71,7 +71,7 @@ Meaning run(const Program& program, const TensorMap& inputs,
   return std::move(meaning).value();
 }
 
-// Random inputs of the backward program, o and lse being those of q, k and v.
+// Random inputs of the backward program; o and lse belong to q, k and v.
 TensorMap inputs_of(const Sizes& s) {
   TensorMap inputs;
   const Program backward = backward_of(s);
@@ -91,7 +91,7 @@ TensorMap inputs_of(const Sizes& s) {
   return inputs;
 }
 
-// The sum of o times do, whose gradients dq, dk and dv are.
+// The sum of o times do, whose gradients are dq, dk and dv.
 double objective(const Sizes& s, const TensorMap& inputs) {
   const Meaning forward = run(forward_of(s), inputs);
   const HostTensor& o = forward.outputs.at("o");
@@ -114,7 +114,7 @@ void compare_with_differences(const Sizes& s) {
       store(input, i, x - kStep);
       const double below = objective(s, inputs);
       store(input, i, x);
-      // The third derivative is of the order of 1, values are off by 1e-15.
+      // The third derivative is about 1; values err by 1e-15.
       EXPECT_NEAR(load(gradient, i), (above - below) / (2 * kStep), 2e-9) << name << " " << i;
     }
   }
@@ -186,7 +186,7 @@ TEST(InterpretBackward, is_bitwise_the_same_on_any_number_of_threads_and_in_samp
 }
 
 TEST(InterpretBackward, says_how_large_the_terms_of_a_row_are) {
-  // The first query sees one key: the terms of its dq cancel, their size stays.
+  // The first query sees one key: the terms of its dq cancel, but their size remains.
   const Sizes s{.queries = 8, .keys = 8, .causal = true};
   const Meaning meaning = run(backward_of(s), inputs_of(s));
   EXPECT_NEAR(load(meaning.outputs.at("dq"), 0), 0, 1e-15);

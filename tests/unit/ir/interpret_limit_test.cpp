@@ -97,7 +97,7 @@ TEST(InterpretLimit, ends_every_leaf) {
   }
 }
 
-// The caller has no items left and waits for the others.
+// The caller has no items left and waits for the other workers.
 TEST(Workers, ask_while_others_compute) {
   std::atomic<bool> has_begun = false;
   std::atomic<int> asked = 0;

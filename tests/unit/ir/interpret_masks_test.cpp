@@ -1,4 +1,4 @@
-// Attention under masks on data, as the reference means it: each case is one without such a mask.
+// The reference of attention under data masks: each case equals one without such a mask.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -63,7 +63,7 @@ Meaning meaning_of(const std::string& text, const TensorMap& inputs) {
   return std::move(meaning).value();
 }
 
-// Queries [begin, end) of `entry` have the results of `alone`, whose entry 0 they are.
+// Queries [begin, end) of `entry` have the results of `alone`, where they are entry 0.
 void expect_same(const Meaning& all, std::int64_t entry, std::int64_t begin, std::int64_t end,
                  const Meaning& alone) {
   const HostTensor& o = all.outputs.at("o");
@@ -139,8 +139,8 @@ TEST(MaskedByData, a_length_cuts_the_keys_and_none_leaves_nothing) {
 }
 
 TEST(MaskedByData, pages_hold_their_keys_wherever_they_lie) {
-  // Four pages of two slots. Entry 0: keys 0 1 on page 2, 2 3 on page 0, 4 5 on page 3; page 1 is
-  // nobody's. Five keys of it. Entry 1: its second page has no place.
+  // Four pages of two slots. Entry 0 has keys 0 1 on page 2, 2 3 on page 0, 4 5 on page 3, not page
+  // 1, and uses five keys. The second page of entry 1 is absent.
   TensorMap inputs = random_inputs(2, 8);
   inputs["pages"] = integers({2, 4}, {2, 0, 3, -1, 0, -1, 1, 2});
   inputs["len"] = integers({2}, {5, 7});
@@ -168,8 +168,8 @@ TEST(MaskedByData, pages_hold_their_keys_wherever_they_lie) {
 }
 
 TEST(MaskedByData, pools_of_pages_are_caches_of_sequences) {
-  // Five pages of two slots, of which both entries have page 3 first. Entry 1 uses three keys; its
-  // last page numbers none that there is. What nobody has is NaN.
+  // Five pages of two slots; page 3 is the first of both entries. Entry 1 uses three keys, and its
+  // last page number is invalid. Unused slots are NaN.
   const std::vector<std::vector<std::int64_t>> slots = {{6, 7, 0, 1, 8, 9}, {6, 7, 4}};
   TensorMap inputs = random_inputs(2, 10);
   for (const char* name : {"k", "v"}) {

@@ -35,7 +35,7 @@ std::vector<double> values_of(const HostTensor& tensor) {
   return values;
 }
 
-// Tokens with one feature; every expert multiplies by its own number.
+// Tokens with one feature; every expert multiplies it by a different number.
 const std::string kLayer =
     "program p { axis T = 3 axis Kc = 2 axis E = 3 axis C = dyn 3 of E axis H = 1 axis F = 1"
     " buffer x : f64[T, H] in buffer router : f64[T, E] in buffer w : f64[E, H, F] in"

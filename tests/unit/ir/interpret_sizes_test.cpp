@@ -1,4 +1,4 @@
-// What the reference says of the sizes of terms (Meaning::scales).
+// The sizes of terms that the reference reports (Meaning::scales).
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -37,7 +37,7 @@ TEST(InterpretSizes, of_a_product_are_roots_of_the_squares_of_its_terms) {
       "axis M = 1 axis K = 2 axis N = 2 buffer a : f64[M, K] in buffer b : f64[K, N] in"
       " buffer c : f64[M, N] out nest n over (M, N, K) { c sum= matmul(a, b) }",
       {{"a", numbers({1, 2}, {1000, 1})}, {"b", numbers({2, 2}, {3, -5, 7, 11})}});
-  // In the mean over the columns, each term by itself: a large one meets a large one.
+  // A mean over the columns, per term of the contraction: large terms may meet in one column.
   const double wanted = std::sqrt((9e6 + 49 + 25e6 + 121) / 2);
   EXPECT_NEAR(meaning.scales.at("c")[0], wanted, 1e-9);
   EXPECT_NEAR(meaning.scales.at("c")[1], wanted, 1e-9);
@@ -76,7 +76,7 @@ TEST(InterpretSizes, of_sums_of_squares_of_what_cancels_know_both_factors) {
                      "buffer c : f64[M] out nest n over (M, N) { t = add(a, b) }"
                      " nest m over (M) whole (N) { c = rowdot(t, t) }",
                  kCancelling, {"a", "b"});
-  // One factor is off by its size, the other, 0, by a 256th of it.
+  // One factor errs by its full size, the other, which is 0, by a 256th of it.
   const double sizes = std::sqrt((18.0 * 18 + 32.0 * 32)) / 256;
   EXPECT_NEAR(meaning.scales.at("c")[0], sizes, 1e-9);
 }
@@ -109,12 +109,12 @@ TEST(InterpretSizes, of_normalised_sums_are_those_of_what_cancelled_in_them) {
   const Meaning meaning = meaning_of(program, inputs, {"a", "b"});
   EXPECT_EQ(load(meaning.outputs.at("y"), 1), 0);
   EXPECT_NEAR(meaning.scales.at("s")[1], std::sqrt(32.0), 1e-9);
-  // The sums are 0, so that the root is that of eps, 0.1, and does not move.
+  // The sums are 0, so the root is that of eps, 0.1, and its error is 0.
   EXPECT_NEAR(meaning.scales.at("y")[1], std::sqrt(32.0) * 10 / 0.1, 1e-9);
   EXPECT_NEAR(meaning.roots.at("s"), 0.1, 1e-12);
   inputs["b"] = numbers({1, 2}, {0, 0});
   const Meaning moved = meaning_of(program, inputs, {"a"});
-  // By its own error, of 3 in 5 / sqrt(2), and by the root's: (3^2, 4^2) / 25, of 3 too.
+  // The error of 3 itself, over 5 / sqrt(2), and that of the root, (3^2, 4^2) / 25, also times 3.
   const double root = std::sqrt(12.5 + 0.01);
   const double of_root = 3 / root * std::hypot(9, 16) / (2 * root * root);
   EXPECT_NEAR(load(moved.outputs.at("y"), 0), 3 / root, 1e-12);
@@ -122,7 +122,7 @@ TEST(InterpretSizes, of_normalised_sums_are_those_of_what_cancelled_in_them) {
 }
 
 TEST(InterpretSizes, of_functions_that_bend_hold_for_small_errors_too) {
-  // The sum of squares of what cancels: errors of a 256th are far beyond the bend at eps.
+  // A sum of squares of cancelling terms: errors of a 256th are far beyond the bend at eps.
   const Meaning meaning = meaning_of(
       std::string(kCancels) +
           "buffer s : f64[M] temp buffer c : f64[M, N] out"

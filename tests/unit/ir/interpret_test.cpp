@@ -92,7 +92,7 @@ TEST(Interpret, multiplies_two_matrices_worked_out_by_hand) {
 }
 
 TEST(Interpret, rounds_inputs_to_their_buffer_and_nothing_else) {
-  // 1 + 2^-9 is not a bf16 number, its product with 1 would be an f64 one.
+  // 1 + 2^-9 is not a bf16 number; its product with 1 would be exact in f64.
   const Meaning meaning =
       meaning_of(ground(gemm_text("1", "1", "1", "bf16")),
                  {{"a", tensor_of({1, 1}, {1.001953125})}, {"b", tensor_of({1, 1}, {1.0078125})}});
@@ -104,7 +104,7 @@ TEST(Interpret, rounds_inputs_to_their_buffer_and_nothing_else) {
 }
 
 TEST(Interpret, finds_the_axes_of_a_matmul_by_name_in_any_order) {
-  // c[N, B, M] = sum over (J, K) of a[B, J, M, K] * b[K, N, B, J], its axes shuffled and in
+  // c[N, B, M] = sum over (J, K) of a[B, J, M, K] * b[K, N, B, J], with axes in mixed order and in
   // products.
   const Program program = ground(
       "program batched { axis B = 3 axis M = 5 axis N = 4 axis J = 2 axis K = 7"
@@ -178,7 +178,7 @@ TEST(Interpret, executes_nests_in_order_through_temporaries) {
   }
   EXPECT_NEAR(load(whole.outputs.at("c"), 599), sum, 1e-15);
   EXPECT_FALSE(whole.outputs.contains("t"));
-  // Sampling leaves what later nests read alone.
+  // Sampling does not change what later nests read.
   const Meaning sampled =
       meaning_of(program, inputs, RowSample{.seed = 1, .rows = 10, .query_borders = {}});
   ASSERT_FALSE(sampled.sampled_rows.at("c").empty());
@@ -238,7 +238,7 @@ void expect_attention(const Sizes& s, bool causal, const TensorMap& inputs,
             numerator[static_cast<std::size_t>(i)] += weight * at("v", kv * s.value_dim + i);
           }
         }
-        // Some 10 (dim + keys) roundings of numbers of size 1.
+        // About 10 (dim + keys) roundings of numbers of size 1.
         const double bound = 10 * (s.dim + s.keys) * unit_roundoff(DType::F64);
         const std::int64_t l = (b * heads + head) * s.queries + query;
         if (denominator == 0) {
@@ -330,7 +330,7 @@ TEST(Interpret, computes_a_sample_of_a_product_with_its_borders_and_marks_the_re
       }
     }
   }
-  // Fewer rows than asked for: all of them.
+  // With fewer rows than requested, all rows are sampled.
   const Meaning all =
       meaning_of(program, inputs, RowSample{.seed = 7, .rows = 1000, .query_borders = {}});
   EXPECT_TRUE(all.sampled_rows.at("c").empty());
@@ -366,7 +366,7 @@ TEST(Interpret, computes_a_sample_of_attention_over_batches_and_heads) {
     EXPECT_TRUE(std::ranges::binary_search(part.sampled_rows.at("l"), i / sizes.queries));
   }
   EXPECT_EQ(computed, 64);
-  // Another seed, another sample; the same seed, the same.
+  // Another seed gives another sample; the same seed gives the same one.
   const auto sampled = [&](std::uint64_t seed) {
     return meaning_of(program, inputs, RowSample{.seed = seed, .rows = 64, .query_borders = {}})
         .sampled_rows.at("o");

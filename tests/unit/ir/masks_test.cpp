@@ -1,4 +1,4 @@
-// Masks on data and what is there under a condition: text, instantiation, what a leaf reads.
+// Data masks and conditional declarations: their text, instantiation, and what a leaf reads.
 #include <gtest/gtest.h>
 
 #include <array>

@@ -8,7 +8,7 @@
 namespace harpe::ir_test {
 namespace {
 
-// A gemm whose declarations or nests a test replaces.
+// A gemm with declarations or nests given by a test.
 std::string gemm_with(const std::string& nests, const std::string& decls = "") {
   return "program gemm {\n  axis M = 6\n  axis N = 4\n  axis K = 5\n  buffer a : bf16[M, K] in\n"
          "  buffer b : bf16[K, N] in\n  buffer c : bf16[M, N] out\n" +

@@ -62,7 +62,7 @@ TEST(Tensor, rounds_once_to_nearest_even) {
     EXPECT_EQ(load(tensor, 0), 1.0) << print(dtype);
     EXPECT_EQ(load(tensor, 1), 1 + 2 * unit) << print(dtype);
     if (dtype == DType::F64) continue;
-    // One step of f64 beyond the tie: a detour through f32 would round to 1.
+    // One f64 step beyond the tie: rounding through f32 would give 1.
     store(tensor, 2, std::nextafter(1 + unit / 2, 2.0));
     store(tensor, 3, std::nextafter(1 + unit / 2, 0.0));
     EXPECT_EQ(load(tensor, 2), 1 + unit) << print(dtype);
@@ -135,7 +135,7 @@ TEST(Tensor, has_the_same_half_precision_as_its_functions) {
   EXPECT_EQ(f32_to_f16(65520.0F), 0x7c00);
 }
 
-// Changing these numbers changes every recorded result: they are part of the contract.
+// Every recorded result depends on these numbers: they are part of the contract.
 TEST(RandomTensor, never_changes) {
   const HostTensor tensor = random_tensor(DType::F64, {4}, 1, "q");
   EXPECT_EQ(load(tensor, 0), -0x1.b6c4036106f5ep-1);
@@ -167,7 +167,7 @@ TEST(RandomTensor, is_uniform_between_minus_one_and_one) {
     most = std::max(most, value);
     distinct.insert(value);
   }
-  // Mean 0 with deviation 1/sqrt(3 n); mean square 1/3 with deviation sqrt(4/45 n): five of them.
+  // Five deviations: the mean is 0 with 1/sqrt(3 n), the mean square 1/3 with sqrt(4/45 n).
   EXPECT_LT(std::fabs(sum / kCount), 5 / std::sqrt(3.0 * kCount));
   EXPECT_LT(std::fabs(squares / kCount - 1.0 / 3), 5 * std::sqrt(4.0 / 45 / kCount));
   EXPECT_GE(least, -1.0);

@@ -37,7 +37,7 @@ TEST(TextExamples, every_item_reads_back_as_the_same_value) {
   }
 }
 
-// Where tokens stand: so that a mutation exchanges, drops or repeats whole ones.
+// Splits a text into tokens, so that a mutation exchanges, drops or repeats whole tokens.
 std::vector<std::string> tokens_of(const std::string& text) {
   Cursor cursor = Cursor::open(text).value();
   std::vector<std::string> tokens;

@@ -5,7 +5,7 @@
 namespace harpe::ir_test {
 namespace {
 
-// `text` reads, prints as `canonical` (as itself where none is given) and reads back equal.
+// Expects that `text` parses, prints as `canonical` (default: itself) and parses back equal.
 Item expect_prints(const std::string& text, const std::string& canonical = "") {
   const Checked<Item> item = parse_text(text);
   EXPECT_TRUE(item.ok()) << text << (item.ok() ? "" : render(item.error()));

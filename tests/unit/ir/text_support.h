@@ -31,7 +31,7 @@ inline Checked<Item> parse_item(Cursor& cursor) {
   return cursor.unexpected("an item");
 }
 
-// One item and nothing after it.
+// Parses a single item that ends the text.
 inline Checked<Item> parse_text(std::string_view text) {
   HP_TRY(Cursor cursor, Cursor::open(text));
   HP_TRY(Item item, parse_item(cursor));
@@ -39,7 +39,7 @@ inline Checked<Item> parse_text(std::string_view text) {
   return item;
 }
 
-// `text` without comments and blank lines: what printing must reproduce.
+// `text` without comments and blank lines, which printing must reproduce.
 inline std::string normalise(const std::string& text) {
   std::istringstream lines(text);
   std::string out;
@@ -59,7 +59,7 @@ inline std::string read_file(const std::string& path) {
   return content.str();
 }
 
-// The topologies, meshes, programs and normal forms of the model's examples, as written there.
+// The topologies, meshes, programs and normal forms of the model's examples, unchanged.
 inline std::vector<std::string> example_items() {
   const std::vector<std::string> files = {"00_mesh",   "01_gemm", "02_attn",   "03_bwd",
                                           "04_decode", "05_moe",  "06_mercury"};

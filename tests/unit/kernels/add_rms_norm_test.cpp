@@ -16,7 +16,7 @@ namespace {
 
 constexpr double kEpsilon = 1e-5;
 
-// Rows of numbers that lie `stride` elements apart, with room between rows.
+// Rows of numbers, `stride` elements apart, with gaps between them.
 struct Rows {
   HostTensor tensor;
   std::int64_t row_stride = 0;

@@ -35,7 +35,7 @@ std::string describe(const Case& c) {
          (c.masked ? " diagonal " + std::to_string(c.diagonal) : std::string());
 }
 
-// Operands and results of one head; lse is that of its own scores.
+// Operands and results of one head; lse belongs to its own scores.
 struct Head {
   explicit Head(const Case& c)
       : shape(c),
@@ -98,7 +98,7 @@ struct Head {
   Matrix q, k, v, d_o, lse, delta, dq, dk, dv;
 };
 
-// What one gradient should be, and what roundings may do to it.
+// The exact gradient, and a bound on its rounding error.
 struct Sum {
   Sum(std::int64_t rows, std::int64_t columns)
       : width(columns), value(static_cast<std::size_t>(rows * columns)), size(value.size()) {}
@@ -123,7 +123,7 @@ struct Textbook {
     }
   }
 
-  // u is half a unit in the last place of a state. A weight e^(scale q k - l) is off by (D + 4) u
+  // u is half a unit in the last place of a state. A weight e^(scale q k - l) errs by (D + 4) u
   // times the sum of its score's terms, 2 u |l| and a few u; do v by (Dv + 2) u times the sum of
   // its terms; a sum of n terms by n u times the sum of their sizes.
   void add(const Head& head, std::int64_t query, std::int64_t key) {

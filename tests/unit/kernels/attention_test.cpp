@@ -73,7 +73,7 @@ struct Head {
                     ? Visibility{.low = shape.low, .high = shape.diagonal, .prefix = shape.prefix}
                     : Visibility()};
   }
-  // Keys [first, first + count) alone, the mask moved with them.
+  // Only keys [first, first + count), with the mask shifted accordingly.
   [[nodiscard]] AttentionProblem keys_only(std::int64_t first, std::int64_t count) {
     AttentionProblem p = problem();
     p.keys = count;
@@ -100,7 +100,7 @@ struct Head {
   Matrix q, k, v, o, lse;
 };
 
-// One row by the textbook, in f64, and what roundings may do to it.
+// One row by the textbook formula in f64, and a bound on its rounding error.
 struct Row {
   std::vector<double> o;
   double lse = -kInfinity;
@@ -135,9 +135,9 @@ Row textbook(const Head& head, std::int64_t query) {
     }
   }
   row.lse = most + std::log(sum);
-  // u = half a unit in the last place of the state. A score is off by at most (head_dim + 3) u
-  // times the sum of its terms (dot product, rounding of scale, of the product, of the difference
-  // from the maximum): that, 4 u of the exponential and (keys + 8) u of sums and rescalings are
+  // u = half a unit in the last place of the state. A score errs by at most (head_dim + 3) u times
+  // the sum of its terms (dot product, rounding of scale, of the product, of the difference from
+  // the maximum). With 4 u of the exponential and (keys + 8) u of sums and rescalings, these are
   // relative errors of weights whose sum is 1, in numerator and denominator alike.
   const double u = unit_roundoff(state_dtype(c.dtype));
   const double score =
@@ -244,8 +244,8 @@ TEST_P(Attention, carried_over_parts_equals_the_whole) {
         AttentionProblem rest = head.keys_only(cut, 65 - cut);
         rest.carry = true;
         attend(rest);
-        // The state between the parts was rounded once more: o by u, lse by u |lse|, both far below
-        // the weights' bound; 2 covers them.
+        // The state between the parts is rounded once more: o by u, lse by u |lse|. Both are far
+        // below the weights' bound, so a factor of 2 covers them.
         expect_right(head, 2);
       }
     }

@@ -18,7 +18,7 @@ namespace elementwise_test {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// A 16-bit float by its definition.
+// The value of a 16-bit float by definition.
 double decode(DType dtype, std::uint16_t bits) {
   const int mantissa = dtype == DType::BF16 ? 7 : 10;
   const int largest = (1 << (15 - mantissa)) - 1;
@@ -87,7 +87,7 @@ TEST_P(Sixteen, rounds_between_every_two_neighbours_to_the_nearest_and_ties_to_e
     const double low = decode(GetParam(), lower);
     double high = decode(GetParam(), upper);
     if (!std::isfinite(low)) break;
-    // Beyond the largest number the next one would be a power of two; there begins infinity.
+    // Behind the largest number the next step would be a power of two, where infinity begins.
     if (std::isinf(high))
       high = 2 * low - decode(GetParam(), static_cast<std::uint16_t>(pattern - 1));
     const double middle = low + (high - low) / 2;
@@ -99,7 +99,7 @@ TEST_P(Sixteen, rounds_between_every_two_neighbours_to_the_nearest_and_ties_to_e
     const float below = std::nextafterf(static_cast<float>(middle), 0.0F);
     ASSERT_EQ(narrow(GetParam(), DType::F32, above), upper) << pattern;
     ASSERT_EQ(narrow(GetParam(), DType::F32, below), lower) << pattern;
-    // One step of f64 off the middle: rounding to f32 first would lose it.
+    // One f64 step off the midpoint: rounding to f32 first would lose it.
     ASSERT_EQ(narrow(GetParam(), DType::F64, std::nextafter(middle, kInfinity)), upper) << pattern;
     ASSERT_EQ(narrow(GetParam(), DType::F64, std::nextafter(middle, 0.0)), lower) << pattern;
   }
@@ -181,7 +181,7 @@ TEST(Add, adds_every_type_to_a_state_with_one_rounding) {
       add(sum.data.data(), state, source.data.data(), dtype, 77);
       for (std::int64_t i = 0; i < 77; ++i) {
         const double exact = load(before, i) + load(source, i);
-        // f64 into f32 rounds the source first.
+        // From f64 to f32, the source itself is rounded first.
         const double bound = (dtype == DType::F64 ? 2 : 1) * unit_roundoff(state) *
                              (std::fabs(load(before, i)) + std::fabs(load(source, i)));
         EXPECT_LE(std::fabs(load(sum, i) - exact), bound);
@@ -228,7 +228,7 @@ TEST(LseCombine, has_an_identity_on_either_side) {
   EXPECT_EQ(combined(none, some, 2).lse, some.lse);
   EXPECT_EQ(combined(none, none, 2).o, none.o);
   EXPECT_EQ(combined(none, none, 2).lse, none.lse);
-  // What an identity's o holds is of no account.
+  // The o of an identity state does not matter.
   EXPECT_EQ(combined(some, {{std::nan(""), 7.0}, {-kInfinity}}, 2).o, some.o);
 }
 
@@ -265,14 +265,15 @@ TEST(LseCombine, is_associative_and_commutative_within_roundings_on_strided_f32_
   const Side left = combine(combine(a, b), c);
   const Side right = combine(combine(c, b), a);
   for (std::int64_t row = 0; row < kRows; ++row) {
-    // Every weight: exp in f64 rounded once, a product and a sum; and the logarithm of two folds.
+    // A weight is an exp in f64, rounded once, with a product and a sum; the logarithm has two
+    // folds.
     const double bound = 16 * unit_roundoff(DType::F32);
     EXPECT_NEAR(load(left.second, row * kLseStride), load(right.second, row * kLseStride),
                 3 * bound);
     for (std::int64_t i = 0; i < kDim; ++i) {
       EXPECT_NEAR(load(left.first, row * kStride + i), load(right.first, row * kStride + i), bound);
     }
-    // Gaps are untouched.
+    // Gaps keep their values.
     EXPECT_EQ(load(left.first, row * kStride + kDim), load(a.first, row * kStride + kDim));
   }
 }

@@ -36,7 +36,7 @@ std::string describe(const Case& c) {
 
 using Multiply = void (*)(const GemmProblem&);
 
-// The own loops in the clothes of `multiply`.
+// The simple loops behind the interface of `multiply`.
 void multiply_by_loops(const GemmProblem& p) {
   const auto dense = [&]<class T>(T) {
     const auto view = [](const MatrixView& v) {
@@ -65,7 +65,7 @@ void run(const Case& c, Multiply function) {
             .c = out.data(),
             .c_row_stride = out.row_stride(),
             .accumulate = c.accumulate});
-  // Of large products every 37th element.
+  // Large GEMMs check every 37th element.
   const std::int64_t step = c.m * c.n * c.k > 4'000'000 ? 37 : 1;
   for (std::int64_t i = 0; i < c.m; ++i) {
     for (std::int64_t j = (i * c.n) % step; j < c.n; j += step) {
@@ -75,14 +75,14 @@ void run(const Case& c, Multiply function) {
         sum += static_cast<long double>(a.at(i, p)) * b.at(p, j);
         magnitude += std::fabs(a.at(i, p) * b.at(p, j));
       }
-      // Any order of summation of k products and c: each term meets at most k + 1 roundings of the
-      // sum and one of its own product (none for 16-bit operands). (Higham, 3.1)
+      // For any order of the sum of k products and c: each term has at most k + 1 roundings of the
+      // sum and one of its product (none for 16-bit operands). (Higham, 3.1)
       const double roundings = static_cast<double>(c.k + 2) * unit_roundoff(state);
       const double bound = roundings / (1 - roundings) * magnitude;
       ASSERT_LE(std::fabs(static_cast<double>(out.at(i, j) - sum)), bound) << i << ", " << j;
     }
   }
-  // Gaps of c are untouched.
+  // Gaps of c keep their values.
   const auto* gap_before = static_cast<const std::byte*>(before.view().data);
   const auto* gap_after = static_cast<const std::byte*>(out.view().data);
   const std::int64_t element = size_in_bytes(state);
@@ -210,7 +210,7 @@ TEST_P(Gemm, is_bitwise_the_same_from_every_thread_and_at_every_alignment) {
     std::vector<std::jthread> threads;
     for (std::size_t t = 0; t < results.size(); ++t) {
       threads.emplace_back([&, t] {
-        // Operands and result moved by t elements in their allocations.
+        // The same operands and result, shifted by t elements within their allocations.
         const auto moved = [t](const HostTensor& tensor) {
           const std::size_t shift = t * static_cast<std::size_t>(size_in_bytes(tensor.dtype));
           std::vector<std::byte> out(tensor.data.size() + shift);

@@ -12,8 +12,8 @@
 
 namespace harpe {
 
-// A random matrix in a larger allocation: rows or columns contiguous, gaps between them filled with
-// NaN, so that whoever reads a gap shows it.
+// A random matrix in a larger allocation, with contiguous rows or columns. The gaps between them
+// hold NaN, so that a kernel that reads a gap gives NaN.
 class Matrix {
  public:
   Matrix(DType dtype, std::int64_t rows, std::int64_t columns, bool transposed, std::int64_t gap,
@@ -57,7 +57,7 @@ class Matrix {
   HostTensor tensor_;
 };
 
-// Bytes equal: NaN included.
+// True if all bytes are equal, including those of NaN.
 inline bool same_bits(const HostTensor& a, const HostTensor& b) {
   return a.dtype == b.dtype && a.shape == b.shape && a.data == b.data;
 }

@@ -39,7 +39,7 @@ struct Types {
 
 class PointwiseTypes : public testing::TestWithParam<Types> {};
 
-// Lengths around the kernel's chunk, b dense or one number for all.
+// Lengths around the kernel's chunk, with b dense or one number for all.
 TEST_P(PointwiseTypes, agrees_with_f64_within_its_rounding) {
   for (const char* leaf : {"silu", "relu", "gelu", "add", "mul", "silu_mul", "rms_scale"}) {
     const Pointwise function = *find_pointwise(leaf);
@@ -48,7 +48,7 @@ TEST_P(PointwiseTypes, agrees_with_f64_within_its_rounding) {
         const std::int64_t stride = 1 + b_stride % 2 * 2;  // of a and of the result
         const HostTensor a = random_tensor(GetParam().a, {stride * length}, 1, leaf);
         HostTensor b = random_tensor(GetParam().b, {3 * length}, 2, leaf);
-        for (std::int64_t i = 0; i < element_count(b); ++i) {  // a sum of squares is no less than 0
+        for (std::int64_t i = 0; i < element_count(b); ++i) {  // a sum of squares is never negative
           if (function == Pointwise::RmsScale) store(b, i, std::abs(load(b, i)));
         }
         HostTensor to = make_tensor(GetParam().to, {stride * length});
@@ -104,7 +104,7 @@ void expect_no_overflow_inside(DType dtype) {
 TEST(Pointwise, does_not_overflow_inside) {
   expect_no_overflow_inside<float>(DType::F32);
   expect_no_overflow_inside<double>(DType::F64);
-  // e^-x overflows, x / (1 + e^-x) is a normal number.
+  // e^-x overflows, but x / (1 + e^-x) is a normal number.
   EXPECT_FLOAT_EQ(apply_to<float>("silu", DType::F32, -90),
                   static_cast<float>(-90 * std::exp(-90.0)));
   EXPECT_FLOAT_EQ(apply_to<float>("silu_mul", DType::F32, -90, 1e30F),

@@ -4,8 +4,8 @@
 
 #include "tests/unit/launch/pass_run.h"
 
-// GEMM + reduce-scatter on three ranks: task 18 adds what ranks 1 and 2 stored here, by tasks 15
-// and 12, to rank 0's own sum.
+// GEMM + reduce-scatter on three ranks: task 18 adds the sums that ranks 1 and 2 store here by
+// tasks 15 and 12 to rank 0's own sum.
 namespace harpe::launch::passing {
 namespace add_at_home_test {
 
@@ -47,7 +47,7 @@ TEST(AddAtHome, takes_what_others_stored_as_addends_in_the_plans_order) {
   EXPECT_EQ(kernel.arrivals[static_cast<std::size_t>(total.meets.front())], staying.arrivals[0]);
 }
 
-// Of rank 1 the own sum stands between the others: it comes first all the same.
+// Rank 1's own sum lies between the others in the plan, but the kernel adds it first.
 TEST(AddAtHome, leaves_the_own_sum_out_of_the_addends) {
   PassRun it(push_sums());
   it.run(kPasses);
@@ -58,7 +58,7 @@ TEST(AddAtHome, leaves_the_own_sum_out_of_the_addends) {
   EXPECT_EQ(addends[1].reads.front().alloc, total.reads[2].alloc);
 }
 
-// Where the own sum is sent too, a panel of addends alone adds all up, in the order of ranks.
+// If the own sum is also sent, a panel without a GEMM adds all addends in the order of ranks.
 TEST(AddAtHome, adds_up_what_all_have_stored_here) {
   PassRun it(one_shot());
   it.run(kPasses);
@@ -84,7 +84,7 @@ TEST(AddAtHome, adds_up_what_all_have_stored_here) {
   }
 }
 
-// Each part waits for what it adds, and not for the other.
+// Each part waits only for its own addends.
 TEST(AddAtHome, adds_totals_of_parts_as_they_come) {
   PassRun it(parted_sums());
   it.run(kPasses);
@@ -169,7 +169,7 @@ TEST(AddAtHome, leaves_the_total_apart_where_it_is_not_of_whole_panels) {
   other.run(kPasses);
   expect_apart(other, refusal(Reason::NotWhole, 18));
 
-  plan = push_sums();  // sums of rank 0 and another
+  plan = push_sums();  // sums of rank 0 and another rank
   plan.tasks[18].writes.front().boxes.push_back(plan.tasks[13].reads.front().boxes.front());
   PassRun more(plan);
   more.run(kPasses);
@@ -178,7 +178,7 @@ TEST(AddAtHome, leaves_the_total_apart_where_it_is_not_of_whole_panels) {
 
 TEST(AddAtHome, leaves_the_total_apart_where_addends_or_the_home_have_another_type) {
   const std::pair<AllocId, DType> addend(kFrom2, DType::F32);
-  const std::pair<AllocId, DType> home(kHome, DType::F16);  // f32 is one that kernels can store
+  const std::pair<AllocId, DType> home(kHome, DType::F16);  // kernels could store f32, but not f16
   for (const auto& [alloc, dtype] : {addend, home}) {
     Plan plan = push_sums();
     plan.allocs[alloc.index()].dtype = dtype;

@@ -5,8 +5,8 @@
 #include "tests/support/proxy_plan.h"
 #include "tests/unit/launch/pass_run.h"
 
-// All-gather + GEMM on two ranks, without kernels of the schedule: of rank 0, task 18 and the next
-// of its queue, 20, wait for nothing; 22 is behind a copy.
+// All-gather + GEMM on two ranks, without fused kernels of the schedule. On rank 0, task 18 and the
+// next of its queue, 20, wait for nothing; 22 waits for a copy.
 namespace harpe::launch::passing {
 namespace batch_rows_test {
 

@@ -4,8 +4,8 @@
 
 #include "tests/unit/launch/pass_run.h"
 
-// GEMM + one-shot all-reduce on three ranks: task 15 is behind all of rank 0's others in one
-// kernel.
+// GEMM + one-shot all-reduce on three ranks: after the passes, task 15 and all others of rank 0 are
+// one kernel.
 namespace harpe::launch::passing {
 namespace bound_epochs_test {
 
@@ -24,7 +24,7 @@ std::int64_t count_bounding(const PassRun& it) {
   });
 }
 
-// Kernels of so many ranks bound epochs, and that of rank 0 is refused.
+// Expects `bounding` ranks whose kernel bounds the epoch, and the refusal `why` on rank 0.
 void expect_left(const Abilities& can, const Passes& passes, std::int64_t bounding,
                  const std::string& why) {
   PassRun it(one_shot(), can);
@@ -42,7 +42,7 @@ TEST(BoundEpochs, has_a_kernel_that_is_all_of_an_execution_begin_and_end_it) {
   EXPECT_EQ(it.decided(3), "applied");
 }
 
-// Of rank 0 task 12 is the Exit, which awaits the total of rank 1.
+// On rank 0 task 12 is the Exit, which awaits the total of rank 1.
 TEST(BoundEpochs, has_a_kernel_await_what_the_exit_does) {
   PassRun it(all_sums(), bounding());
   it.run({join_panels, store_at_peers, add_at_home, store_replicas, bound_epochs});
@@ -68,7 +68,7 @@ TEST(BoundEpochs, leaves_kernels_that_cannot) {
   EXPECT_EQ(count_bounding(it), 0);
 }
 
-// The sum is a kernel of its own behind the product.
+// The sum is a separate kernel behind the GEMM.
 TEST(BoundEpochs, has_a_kernel_that_others_follow_begin_the_execution) {
   PassRun it(one_shot(), bounding());
   it.run({join_panels, store_at_peers, bound_epochs});
@@ -89,7 +89,7 @@ TEST(BoundEpochs, leaves_more_ranks_than_a_kernel_awaits) {
   expect_left(can, kPasses, 0, refusal(Reason::OtherBounds, 2, 2));
 }
 
-// It would be read before the Entry's waits are over.
+// The kernel would read the sums before the Entry's waits have ended.
 void read_what_tasks_write(Draft& draft) {
   Kernel& kernel = draft.step_of(TaskId(15)).launch.kernels.front();
   kernel.arrivals.front().reads.back() = kernel.panels.front().stores.front();
@@ -107,7 +107,7 @@ TEST(BoundEpochs, leaves_kernels_that_count_rows) {
   expect_left(can, kPasses, 0, refusal(Reason::CountsRows));
 }
 
-// It does not know the rank's page.
+// Without signals the kernel has no address of the rank's page.
 void lose_signals(Draft& draft) {
   for (Kernel& kernel : draft.step_of(TaskId(15)).launch.kernels) {
     kernel.fused_stores.clear();

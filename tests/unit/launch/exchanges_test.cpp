@@ -24,7 +24,7 @@ Exchanges choose(const Plan& plan, const ExchangeRules& rules = kLibrary,
   return choose_exchanges(plan, blocks, rules, sharing.shares_gpus, sharing.waits_inside);
 }
 
-// Why pulls do the collective; "" where the library does.
+// Why pulls do the collective; "" if the library does it.
 std::string why_pulled(const Plan& plan, const ExchangeRules& rules = kLibrary,
                        const Sharing& sharing = {}) {
   const Exchanges exchanges = choose(plan, rules, sharing);

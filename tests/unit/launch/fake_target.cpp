@@ -68,7 +68,7 @@ std::vector<Kernel> FakeOffers::batched(const std::vector<TaskId>& tasks) {
   return {kernel};
 }
 
-// What a launch's task does alone, some kernel does.
+// A kernel exists for every task by itself; `can` decides about the rest.
 std::optional<std::string> FakeOffers::choose(const Launch& launch, const Kernel& kernel) {
   if (!can_.can(launch, kernel)) return std::nullopt;
   return "panels " + std::to_string(kernel.panels.size());

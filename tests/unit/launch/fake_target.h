@@ -10,15 +10,14 @@
 
 namespace harpe::launch::passing {
 
-// What the kernels of a made-up kind of GPU can do. Products are kernels with one panel: GEMMs,
-// and attention of q, k and v. Pointwise kernels have none; copies other than by `sm` are the copy
-// engine's work.
+// The abilities of an invented GPU's kernels. GEMMs and attention of q, k and v have one panel,
+// pointwise kernels none. Copies without `sm` use the copy engine.
 struct Abilities {
   bool shares_gpus = false;
   std::int32_t copy_blocks = 6;
-  // Changes what a task becomes on its own.
+  // Changes the kernel of a task by itself.
   std::function<void(TaskId task, Kernel& kernel)> edit = [](TaskId, Kernel&) {};
-  // Whether a kernel does what a pass proposes for the launch.
+  // True if a kernel can do what a pass proposes for the launch.
   std::function<bool(const Launch& launch, const Kernel& kernel)> can =
       [](const Launch&, const Kernel&) { return true; };
   std::function<bool(TaskId task)> counts_rows = [](TaskId) { return false; };
@@ -30,7 +29,7 @@ struct Abilities {
 
 class FakeOffers : public Offers {
  public:
-  // Requires: all of it outlives this.
+  // Requires: the arguments outlive this object.
   FakeOffers(const Plan& plan, const Blocks& blocks, const Abilities& can)
       : plan_(plan), layouts_(plan, blocks), can_(can) {}
 
@@ -51,7 +50,7 @@ class FakeOffers : public Offers {
   const Plan& plan_;
   RefLayouts layouts_;
   const Abilities& can_;
-  Kernel kernel_;  // of the task asked for
+  Kernel kernel_;  // of the last requested task
 };
 
 inline constexpr std::int32_t kSms = 64;

@@ -12,14 +12,14 @@ namespace fuse_copies_test {
 constexpr std::int64_t kBytes = 3 * kChunkBytes + 16;
 const std::vector<void (*)(Draft&)> kPasses = {join_panels, fuse_copies};
 
-// GEMMs on so many ranks, one kernel a rank; each rank's `tma` pushes its rows of A to the others.
+// GEMMs, one kernel per rank; each rank's `tma` pushes its rows of A to the other ranks.
 struct Pushed {
   Plan plan;
-  std::int64_t first = -1;  // GEMM of rank 0's kernel
+  std::int64_t first = -1;  // first GEMM of rank 0's kernel
   std::int64_t last = -1;
-  std::int64_t sent = -1;  // by rank 0
+  std::int64_t sent = -1;  // rank 0's copy
 
-  // `alone`: of a rank's GEMMs, so many are launches before the kernel.
+  // `alone`: how many of a rank's GEMMs are separate launches before the kernel.
   explicit Pushed(std::int64_t ranks = 2, int alone = 0)
       : plan(harpe::test::gather_gemm(ranks, 256 * ranks, 1024, 256, "bf16")) {
     for (Queue& queue : plan.queues) {
@@ -55,7 +55,7 @@ struct Pushed {
   }
 };
 
-// Behind the passes, the copy is a launch of its own, and the kernel makes none.
+// Expects that after the passes the copy is a separate launch and the kernel makes no copies.
 void expect_apart(const PassRun& it, const Pushed& pushed, const std::string& why) {
   EXPECT_EQ(it.decided(pushed.first), why);
   EXPECT_EQ(it.launch_of(pushed.sent), it.launch_before(pushed.sent));
@@ -93,7 +93,7 @@ TEST(FuseCopies, makes_them_in_the_kernel_that_begins_with_the_execution) {
   EXPECT_TRUE(it.draft->is_silent(TaskId(pushed.sent), it.draft->steps.size()));
 }
 
-// Others may need what is sent for what this kernel stands behind.
+// Other ranks may need the copy to do the work that this kernel waits for.
 TEST(FuseCopies, leaves_copies_apart_where_the_kernel_begins_later) {
   const Pushed behind_another(3, 1);
   PassRun later(behind_another.plan);
@@ -110,7 +110,7 @@ TEST(FuseCopies, leaves_copies_apart_where_the_kernel_begins_later) {
 TEST(FuseCopies, leaves_copies_apart_that_are_launched_before_the_kernel) {
   const Pushed pushed;
   PassRun it(pushed.plan);
-  // The kernel comes last of its rank.
+  // Moves the kernel to the end of its rank's sequence.
   std::vector<TaskId>& sequence = it.wiring.sequence[0];
   for (const std::int64_t task : {pushed.first, pushed.last}) {
     std::erase(sequence, TaskId(task));
@@ -130,7 +130,7 @@ TEST(FuseCopies, leaves_copies_apart_where_ranks_share_gpus) {
 }
 
 TEST(FuseCopies, leaves_copies_apart_that_are_not_free) {
-  Pushed made;  // by a task before
+  Pushed made;  // an earlier task writes it
   made.sent_from().level = Level::Pack;
   PassRun of_made(made.plan);
   of_made.run(kPasses);
@@ -154,12 +154,12 @@ TEST(FuseCopies, leaves_copies_apart_that_are_not_free) {
   unheard.run(kPasses);
   expect_apart(unheard, pushed, not_free);
 
-  PassRun posted(pushed.plan);  // to another node
+  PassRun posted(pushed.plan);  // goes to another node
   posted.wiring.tasks[at].raises.front().is_posted = true;
   posted.run(kPasses);
   expect_apart(posted, pushed, not_free);
 
-  PassRun behind(pushed.plan);  // another task
+  PassRun behind(pushed.plan);  // waits for another task
   behind.wiring.tasks[at].after = {TaskId(pushed.last)};
   behind.run(kPasses);
   expect_apart(behind, pushed, not_free);
@@ -169,7 +169,7 @@ TEST(FuseCopies, leaves_copies_apart_that_the_copy_engine_does_not_make) {
   const Pushed pushed;
   Abilities can;
   can.edit = [&](TaskId task, Kernel& kernel) {
-    if (task == TaskId(pushed.sent)) kernel.name = "move";  // rows that lie apart
+    if (task == TaskId(pushed.sent)) kernel.name = "move";  // rows with gaps
   };
   PassRun it(pushed.plan, can);
   it.run(kPasses);

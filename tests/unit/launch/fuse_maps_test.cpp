@@ -4,7 +4,7 @@
 
 #include "tests/unit/launch/pass_run.h"
 
-// The product of `mapped` is one kernel with two panels behind join_panels and store_at_home.
+// After join_panels and store_at_home, the GEMM of `mapped` is one kernel with two panels.
 namespace harpe::launch::passing {
 namespace fuse_maps_test {
 
@@ -57,7 +57,7 @@ TEST(FuseMaps, leave_tasks_apart_that_wait_for_something) {
   expect_apart(it, refusal(Reason::SignalBetween, 10, 12));
 }
 
-// Replicas of a result would else differ in their last bits.
+// Otherwise replicas of a result would differ in their last bits.
 TEST(FuseMaps, leave_a_statement_apart_of_which_one_rank_keeps_a_task) {
   Plan plan = mapped();
   plan.syncs.push_back({.from = TaskId(4), .to = TaskId(13), .kind = SyncKind::Flag, .flag = 99});
@@ -99,7 +99,7 @@ TEST(FuseMaps, keep_results_of_other_axes) {
   expect_apart(it, refusal(Reason::OtherAxes, 12));
 }
 
-// As a pass before might leave the product.
+// Edits the GEMM as an earlier pass might leave it.
 Panel& first_panel(Draft& draft) {
   return draft.steps[draft.step_at[6]].launch.kernels.front().panels.front();
 }

@@ -3,7 +3,7 @@
 #include "tests/support/proxy_plan.h"
 #include "tests/unit/launch/pass_run.h"
 
-// All-gather + GEMM on two ranks: of rank 0, tasks 18, 20, … 32 are one kernel of the schedule.
+// All-gather + GEMM on two ranks: on rank 0, tasks 18, 20, … 32 are one kernel of the schedule.
 // Each waits for one copy: 2 to 5 within the rank, 10 to 13 from rank 1.
 namespace harpe::launch::passing {
 namespace join_panels_test {
@@ -117,7 +117,7 @@ TEST(JoinPanels, leaves_apart_what_no_kernel_does_as_one) {
   EXPECT_EQ(it.launch_of(18), it.launch_before(18));
 }
 
-// Kernels whose panels have rows of their own, and carry on from a state there.
+// Kernels whose panels have separate rows and continue from the state stored there.
 Abilities attention(const std::function<void(TaskId, Kernel&)>& edit) {
   Abilities can;
   can.edit = [=](TaskId task, Kernel& kernel) {
@@ -128,7 +128,7 @@ Abilities attention(const std::function<void(TaskId, Kernel&)>& edit) {
   return can;
 }
 
-// Queries and keys of tasks meet each other once, however many tasks bring them.
+// A kernel combines queries and keys only once, even if several tasks load them.
 TEST(JoinPanels, refuses_tasks_that_share_what_arrives) {
   const auto refused = [](bool waits) {
     std::optional<Kernel> first;

@@ -12,8 +12,8 @@
 namespace harpe::launch::passing {
 namespace partials16_test {
 
-// Attention by heads, `ulysses` on two ranks. Each rank's states of its output, allocations 8 and
-// 26, are made by tasks 20 and 21, sent by 23 and 22, and rounded at home by 24 and 27.
+// Attention by heads, `ulysses` on two ranks. Tasks 20 and 21 make each rank's output states,
+// allocations 8 and 26; 23 and 22 send them; 24 and 27 round them at home.
 Plan exchanged() {
   std::ifstream file(HARPE_SOURCE_DIR "/tests/unit/launch/exchanged.plan");
   std::stringstream text;
@@ -30,7 +30,7 @@ std::vector<AllocId> find(const Plan& plan, const Abilities& can = {}) {
   return find_partials16(plan, offers).value();
 }
 
-// With another kernel for rank 0's task.
+// The states found if rank 0's task has the edited kernel.
 std::vector<AllocId> find_with(const std::function<void(Kernel&)>& edit) {
   Abilities can;
   can.edit = [=](TaskId task, Kernel& kernel) {

@@ -9,26 +9,26 @@
 
 namespace harpe::launch::passing {
 
-// Passes over a plan, for a target whose kernels can do what a test says. Groups and wiring are the
-// plan's; a test may change them before passes run.
+// Passes over a plan, for a target whose kernels have the given abilities. Groups and wiring are
+// the plan's; a test may change them before the passes run.
 class PassRun {
  public:
   explicit PassRun(Plan of, Abilities abilities = {});
   PassRun(const PassRun&) = delete;
   PassRun& operator=(const PassRun&) = delete;
 
-  // Every task a launch of its own, then these passes. Once.
+  // Makes every task a launch, then runs the passes. Call it once.
   void run(const std::vector<void (*)(Draft&)>& passes);
 
-  // Behind the last pass: the launch that does the task, and what it was before that pass.
+  // After the last pass and before it: the launch that does the task.
   [[nodiscard]] const Launch& launch_of(std::int64_t task) const;
   [[nodiscard]] const Launch& launch_before(std::int64_t task) const;
-  // What the last pass decided about the task; "" where nothing.
+  // The last pass's decision about the task; "" if there is none.
   [[nodiscard]] std::string decided(std::int64_t task) const;
-  // The signal of `rank` that says the task is over.
+  // The signal to `rank` that reports the end of the task.
   [[nodiscard]] std::optional<SignalId> signal_from(std::int64_t task, std::int64_t rank) const;
-  // A further signal that the task waits for, which says that `from` is over; its place in the
-  // rank's page.
+  // Adds a signal for the end of `from` that the task waits for. Returns its place in the rank's
+  // page.
   std::int32_t add_wait(std::int64_t task, std::int64_t from);
 
   [[nodiscard]] AllocId alloc(std::int64_t rank, std::string_view buffer, Level level) const;
@@ -51,29 +51,29 @@ class PassRun {
 // The text of a refusal.
 [[nodiscard]] std::string refusal(Reason reason, std::int64_t a = 0, std::int64_t b = 0);
 
-// GEMM + reduce-scatter on three ranks. Of rank 0, task 3, 6 and 9 make the sums of ranks 0, 1 and
+// GEMM + reduce-scatter on three ranks. On rank 0, tasks 3, 6 and 9 make the sums of ranks 0, 1 and
 // 2 in one kernel, 13 and 17 send the last two, and 18 adds what ranks 1 and 2 send by 15 and 12.
 [[nodiscard]] Plan push_sums();
 
-// GEMM + reduce-scatter on two ranks whose drain is cut in two. Of rank 0, tasks 2 to 8 make the
+// GEMM + reduce-scatter on two ranks whose drain is cut in two. On rank 0, tasks 2 to 8 make the
 // sums, 12 and 13 send those of rank 1, and 14 and 15 add what rank 1 sends by 10 and 11.
 [[nodiscard]] Plan parted_sums();
 
-// GEMM + all-reduce on two ranks. Of rank 0, tasks 2 and 4 make the sums of both in one kernel, 7
+// GEMM + all-reduce on two ranks. On rank 0, tasks 2 and 4 make both ranks' sums in one kernel, 7
 // sends those of rank 1, 8 adds what rank 1 sends by 6 to its own, and 11 sends the total.
 [[nodiscard]] Plan all_sums();
 
-// GEMM + one-shot all-reduce on three ranks. Of rank 0, task 3 makes the sums, 7 and 11 send them
-// to ranks 1 and 2, 12 leaves a copy here, and 15 adds up this copy and what ranks 1 and 2 send by
-// 9 and 6.
+// GEMM + one-shot all-reduce on three ranks. On rank 0, task 3 makes the sums, 7 and 11 send them
+// to ranks 1 and 2, 12 leaves a copy here, and 15 adds this copy and what ranks 1 and 2 send by 9
+// and 6.
 [[nodiscard]] Plan one_shot();
 
-// Decode on two ranks. Of rank 0, task 2 makes the states of all heads, 5 sends those of heads 1,
-// and 6 combines those of heads 0 with what rank 1 sends by 4; of rank 1 they are 3, 4 and 7.
+// Decode on two ranks. On rank 0, task 2 makes the states of all heads, 5 sends rank 1's heads, and
+// 6 combines its own heads with what rank 1 sends by 4; on rank 1 they are 3, 4 and 7.
 [[nodiscard]] Plan states();
 
-// y = gelu(a b + bias) on two ranks, after all-gather + GEMM. Of rank 0, tasks 6 and 8 make rows of
-// the product, 10 keeps it, 12 adds the bias and 14 applies gelu; of rank 1 each is the next
+// y = gelu(a b + bias) on two ranks, after all-gather + GEMM. On rank 0, tasks 6 and 8 make rows of
+// the GEMM's result, 10 rounds it, 12 adds the bias and 14 applies gelu; on rank 1 each is the next
 // number.
 [[nodiscard]] Plan mapped();
 

@@ -10,7 +10,7 @@
 namespace harpe::launch {
 namespace passes_test {
 
-// Whether kernels store in homes what other tasks would round.
+// `stores_at_home`: kernels store to homes what other tasks would round.
 passing::Abilities abilities(bool stores_at_home) {
   passing::Abilities can;
   can.can = [=](const Launch& launch, const Kernel&) {
@@ -71,7 +71,7 @@ TEST(Passes, do_every_task_once_behind_what_it_follows) {
   }
 }
 
-// Totals that a GEMM may store at home itself: one source right behind it in its queue.
+// Counts totals that a GEMM may store at home: one source right behind it in its queue.
 std::size_t count_roundings(const Plan& plan, const LaunchPlan& launches) {
   return static_cast<std::size_t>(
       std::ranges::count_if(launches.launches, [&](const Launch& launch) {

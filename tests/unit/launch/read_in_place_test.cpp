@@ -5,7 +5,7 @@
 #include "tests/support/proxy_plan.h"
 #include "tests/unit/launch/pass_run.h"
 
-// All-gather + GEMM on two ranks: of rank 0, one kernel reads four chunks that tasks 2 to 5 copy
+// All-gather + GEMM on two ranks: on rank 0, one kernel reads four chunks that tasks 2 to 5 copy
 // within the rank, and four that rank 1 sends by tasks 10 to 13.
 namespace harpe::launch::passing {
 namespace read_in_place_test {
@@ -103,7 +103,7 @@ TEST(ReadInPlace, keeps_copies_where_no_kernel_reads_the_input) {
   EXPECT_EQ(it.launch_of(2), it.launch_before(2));
 }
 
-// Keys that were copied, with values that were not.
+// Keys are copied, but their values are not.
 TEST(ReadInPlace, reads_both_operands_in_place_or_none) {
   Abilities can;
   can.edit = [](TaskId, Kernel& kernel) {

@@ -5,8 +5,8 @@
 #include "tests/support/proxy_plan.h"
 #include "tests/unit/launch/pass_run.h"
 
-// All-gather + GEMM on two ranks: rank 1's kernel, from task 19 on, waits inside while its copy
-// engine sends, by tasks 10 to 13, what rank 0's kernel waits for.
+// All-gather + GEMM on two ranks. Rank 1's kernel, from task 19 on, waits inside while its copy
+// engine sends by tasks 10 to 13 what rank 0's kernel waits for.
 namespace harpe::launch::passing {
 namespace reserve_sms_test {
 
@@ -34,7 +34,7 @@ TEST(ReserveSms, begins_behind_the_waits_of_what_it_would_keep_from_beginning) {
 }
 
 TEST(ReserveSms, leaves_sms_to_kernels_that_make_what_is_awaited) {
-  // Copies within the rank, which kernels make, come before in the queue.
+  // Copies within the rank, made by kernels, come first in the queue.
   PassRun copied(harpe::test::push_plan());
   copied.run({join_panels, reserve_sms});
   EXPECT_EQ(copied.decided(19), "applied");
@@ -53,7 +53,7 @@ TEST(ReserveSms, leaves_sms_to_kernels_that_make_what_is_awaited) {
 
 TEST(ReserveSms, leaves_sms_to_kernels_that_raise_signals) {
   PassRun it(harpe::test::push_plan());
-  it.wiring.tasks[10].raises.front().added = 4;  // a counter, which no copy engine sets
+  it.wiring.tasks[10].raises.front().added = 4;  // a counter, which copy engines cannot add to
   it.run(kPasses);
   EXPECT_EQ(it.launch_of(19).reserved_sms, kSmsForSignals);
   EXPECT_FALSE(it.launch_of(10).raised_by_engine);
@@ -71,7 +71,7 @@ TEST(ReserveSms, lets_kernels_raise_flags_where_ranks_share_gpus) {
 
 TEST(ReserveSms, leaves_sms_to_what_is_launched_later) {
   PassRun it(harpe::test::push_plan());
-  // Sends right before the Exit.
+  // Moves the sends right before the Exit.
   std::ranges::stable_partition(it.wiring.sequence[1], [&](TaskId task) {
     return std::ranges::find(kSends, task.value) == std::end(kSends) &&
            it.plan.tasks[task.index()].kind != TaskKind::Exit;
@@ -89,7 +89,7 @@ TEST(ReserveSms, leaves_sms_to_what_waits_for_more_than_beginnings) {
   EXPECT_TRUE(it.launch_of(19).begun.empty());
 }
 
-// Rank 1's own copies are made for another reader: the kernel waits for them no more.
+// Rank 1's own copies serve another reader: the kernel no longer waits for them.
 TEST(ReserveSms, leaves_no_sm_free_for_what_the_kernel_reads_in_place) {
   Plan plan = harpe::test::push_plan();
   plan.tasks[35].reads.push_back(plan.tasks[19].reads.front());

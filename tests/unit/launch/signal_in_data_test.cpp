@@ -4,8 +4,8 @@
 
 #include "tests/unit/launch/pass_run.h"
 
-// GEMM + reduce-scatter on three ranks: task 18 adds what ranks 1 and 2 stored here, by tasks 15
-// and 12, to rank 0's own sum.
+// GEMM + reduce-scatter on three ranks: task 18 adds the sums that ranks 1 and 2 store here by
+// tasks 15 and 12 to rank 0's own sum.
 namespace harpe::launch::passing {
 namespace signal_in_data_test {
 
@@ -65,7 +65,7 @@ TEST(SignalInData, leaves_flags_of_much_data) {
   EXPECT_EQ(it.decided(15), refusal(Reason::MuchData, bytes, 1));
 }
 
-// Who reads an element takes it away.
+// Reading an element with a signal in it removes the signal.
 void read_twice(Draft& draft) {
   std::vector<Addend>& addends =
       draft.step_of(TaskId(18)).launch.kernels.front().panels.back().addends;

@@ -2,16 +2,16 @@
 
 #include "tests/unit/launch/pass_run.h"
 
-// Attention of few queries on two ranks, each of which has half of the keys and wants half of the
-// heads: states of heads are sent and combined.
+// Attention of few queries on two ranks. Each rank has half of the keys and owns half of the heads,
+// so ranks send states of heads and combine them.
 namespace harpe::launch::passing {
 namespace states_test {
 
 const std::vector<void (*)(Draft&)> kStore = {store_at_peers};
 const std::vector<void (*)(Draft&)> kAdd = {store_at_peers, add_at_home};
-constexpr std::int64_t kOwn = 2;    // of rank 0: makes states of all heads
-constexpr std::int64_t kCopy = 5;   // sends those of heads 1
-constexpr std::int64_t kTotal = 6;  // combines those of heads 0 with what rank 1 has sent
+constexpr std::int64_t kOwn = 2;    // on rank 0: makes states of all heads
+constexpr std::int64_t kCopy = 5;   // sends rank 1's heads
+constexpr std::int64_t kTotal = 6;  // combines its heads with those from rank 1
 const Interval kHeads0 = {.begin = 0, .end = 1};
 const Interval kHeads1 = {.begin = 1, .end = 2};
 

@@ -5,7 +5,7 @@
 #include "tests/support/proxy_plan.h"
 #include "tests/unit/launch/pass_run.h"
 
-// All-gather + GEMM on two ranks: of rank 0, task 34 rounds what tasks 18, 20, … 32 make.
+// All-gather + GEMM on two ranks: on rank 0, task 34 rounds the sums of tasks 18, 20, … 32.
 namespace harpe::launch::passing {
 namespace store_at_home_test {
 
@@ -35,7 +35,7 @@ TEST(StoreAtHome, rounds_sums_in_the_kernel_that_makes_them) {
   EXPECT_EQ(launch.kernels.front().arrivals, it.launch_before(18).kernels.front().arrivals);
 }
 
-// Attention carries on from the state that earlier launches left, and stores at home itself.
+// Attention continues from the state of earlier launches, and itself stores at home.
 TEST(StoreAtHome, reads_a_carried_state_where_it_was) {
   Abilities can;
   can.edit = [](TaskId, Kernel& kernel) {
@@ -83,7 +83,7 @@ TEST(StoreAtHome, keeps_a_state_that_others_use) {
 TEST(StoreAtHome, keeps_a_state_that_other_launches_make_parts_of) {
   PassRun it(harpe::test::push_plan());
   it.groups = {.members = {}, .of_task = std::vector<int>(it.plan.tasks.size(), -1)};
-  it.run(kPasses);  // every GEMM a launch of its own
+  it.run(kPasses);  // every GEMM is a separate launch
   EXPECT_EQ(it.decided(34), refusal(Reason::NotWhole, 34));
   EXPECT_EQ(it.launch_of(32), it.launch_before(32));
 }

@@ -8,8 +8,8 @@ namespace harpe::launch::passing {
 namespace store_at_peers_test {
 
 const std::vector<void (*)(Draft&)> kPasses = {join_panels, store_at_peers};
-const AllocId kSums(3);       // of rank 0, in f32
-const AllocId kInboxOf1(10);  // for what rank 0 sends
+const AllocId kSums(3);       // on rank 0, in f32
+const AllocId kInboxOf1(10);  // for the sums that rank 0 sends
 const AllocId kInboxOf2(16);
 
 void expect_apart(const PassRun& it, std::int64_t copy, const std::string& why) {
@@ -50,7 +50,7 @@ TEST(StoreAtPeers, stores_sums_where_copies_would_take_them) {
   EXPECT_EQ(staying.arrivals, std::vector{before.arrivals[0]});
 }
 
-// All of a one-shot's copies take the same sums: one panel stores them for each.
+// All copies of a one-shot all-reduce take the same sums: one panel per copy stores them.
 TEST(StoreAtPeers, stores_sums_wherever_copies_of_them_would) {
   PassRun it(one_shot());
   it.run(kPasses);
@@ -156,7 +156,7 @@ TEST(StoreAtPeers, leaves_copies_apart_that_others_read_too) {
 }
 
 TEST(StoreAtPeers, leaves_copies_apart_that_move_more_than_the_panels) {
-  // The kernel makes the sum of rank 1 elsewhere, and the copy moves that of rank 0 too.
+  // The kernel makes rank 1's sum elsewhere, and the copy also moves rank 0's sum.
   Abilities can;
   can.edit = [](TaskId task, Kernel& kernel) {
     if (task == TaskId(6)) kernel.panels.front().stores.front().alloc = AllocId(9);
@@ -195,7 +195,7 @@ TEST(StoreAtPeers, leaves_kernels_alone_that_add_to_what_is_there) {
 }
 
 TEST(StoreAtPeers, leaves_copies_apart_where_no_kernel_stores_so) {
-  for (const DType refused : {DType::BF16, DType::F32}) {  // what leaves, what stays
+  for (const DType refused : {DType::BF16, DType::F32}) {  // the leaving panel, the staying one
     Abilities can;
     can.can = [=](const Launch& launch, const Kernel& kernel) {
       return launch.does.size() < 4 || kernel.panels.front().dtype != refused;

@@ -3,7 +3,7 @@
 #include "plan/refs.h"
 #include "tests/unit/launch/pass_run.h"
 
-// GEMM + all-reduce on two ranks: rank 0 adds up its rows in task 8, and sends the total to rank 1
+// GEMM + all-reduce on two ranks: rank 0 adds up its rows in task 8 and sends the total to rank 1
 // in task 11.
 namespace harpe::launch::passing {
 namespace store_replicas_test {

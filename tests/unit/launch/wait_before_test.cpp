@@ -5,7 +5,7 @@
 #include "tests/support/proxy_plan.h"
 #include "tests/unit/launch/pass_run.h"
 
-// All-gather + GEMM on two ranks: of rank 0, tasks 18, 20, … 32 are one kernel of the schedule.
+// All-gather + GEMM on two ranks: on rank 0, tasks 18, 20, … 32 are one kernel of the schedule.
 namespace harpe::launch::passing {
 namespace wait_before_test {
 

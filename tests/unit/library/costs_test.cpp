@@ -47,7 +47,7 @@ TEST(LibrarySimulate, takes_a_machine_and_what_ranks_do) {
   EXPECT_THAT(late.trace, StartsWith("{\"displayTimeUnit\""));
   Question short_one = large_question();
   short_one.parameters = {{"m", 256}, {"n", 256}, {"k", 256}};
-  short_one.schedule = "fetch";  // more launches than a host makes in the time that they take
+  short_one.schedule = "fetch";  // the host cannot issue its launches as fast as GPUs run them
   const Plan brief = plan(short_one).value();
   EXPECT_GT(simulate(brief, "", {.launch = LaunchMode::Host}).value().prediction.time_us,
             brief.predicted()->time_us);
@@ -101,7 +101,7 @@ TEST(LibraryTune, finds_a_plan) {
   second.schedule = tuned.top[1].schedule;
   EXPECT_EQ(plan(second).value().predicted()->time_us, tuned.top[1].time_us);
   EXPECT_EQ(tune(large_question(), {.top = 0}).error().code, "I311");
-  // The page compares it with the named schedules; that of a plan by name is about this one alone.
+  // The page compares it with the named schedules; the page of a plan by name shows only that plan.
   EXPECT_THAT(report(*tuned.best).value(), HasSubstr("hierarchical"));
   EXPECT_THAT(report(plan(large_question()).value()).value(), Not(HasSubstr("hierarchical")));
 }

@@ -17,7 +17,7 @@ namespace {
 using std::chrono::milliseconds;
 using testing::HasSubstr;
 
-// One rank of a test: what it does in a thread of its own.
+// The work of one rank, in its own thread.
 using RankBody = std::function<void(const Group& group)>;
 
 void run_ranks(int ranks, const RankBody& body, milliseconds wait_limit = milliseconds(20'000)) {
@@ -31,7 +31,7 @@ void run_ranks(int ranks, const RankBody& body, milliseconds wait_limit = millis
   }
 }
 
-// Outputs of a rank against those of run().
+// Compares a rank's outputs with those of run().
 void expect_part(const Plan& plan, int rank, const RankTensors& own, const Tensors& outputs) {
   for (const auto& [name, whole] : outputs) {
     const Tensor wanted = shard(plan, name, rank, whole.view()).value();
@@ -42,7 +42,7 @@ void expect_part(const Plan& plan, int rank, const RankTensors& own, const Tenso
   }
 }
 
-// Every named schedule that applies.
+// The plans of all named schedules that apply.
 std::vector<Plan> plans_of(Question question) {
   std::vector<Plan> plans;
   for (const ScheduleInfo& schedule : schedules(question).value()) {
@@ -80,7 +80,7 @@ TEST(Executable, has_the_bits_of_run_for_every_schedule) {
       inputs.push_back(draw_inputs(plan, 5).value());
       wanted.push_back(run_whole(plan, inputs.back()));
     }
-    // All plans of an operator share a group, and take turns.
+    // All plans of an operator share a group and alternate.
     run_ranks(static_cast<int>(plans.front().facts().ranks), [&](const Group& group) {
       std::vector<Executable> executables;
       for (const Plan& plan : plans) {
@@ -128,7 +128,7 @@ TEST_F(GroupOfTwo, copies_what_peers_touch_and_what_is_not_dense) {
     }
     EXPECT_GT(copied, 0);
     EXPECT_EQ(executable.status().copied_bytes, copied);
-    // The same with a transposed copy of `b`, which is used where it lies otherwise.
+    // A transposed `b` with other strides; the launch copies it.
     const Tensor& b = own.tensors["b"];
     const std::int64_t rows = b.shape[0], columns = b.shape[1];
     std::vector<float> values(b.data.size() / sizeof(float)), turned(values.size());
@@ -207,7 +207,7 @@ TEST_F(GroupOfTwo, refuses_tensors_by_name) {
                 HasSubstr("`c` must be apart from `a` in memory, but is in part the same"));
     EXPECT_THAT(refusal([](auto& all) { all[2].view.strides = {0, 1}; }),
                 HasSubstr("memory in which every element has a place of its own"));
-    // Nothing of that was launched.
+    // None of these calls launched anything.
     EXPECT_EQ(executable.status().launches, 0);
     EXPECT_TRUE(executable.launch(nullptr, own.arguments()).ok());
   });
@@ -220,7 +220,7 @@ TEST_F(GroupOfTwo, refuses_plans_that_are_not_the_same) {
     const Plan four = harpe::plan(gemm_question()).value();
     EXPECT_THAT(Executable::make(group, four).error().text,
                 HasSubstr("`plan` must be for the group's 2 ranks, but is for 4"));
-    // The group goes on.
+    // The group stays usable.
     EXPECT_TRUE(Executable::make(group, plan_).ok());
   });
 }
@@ -340,7 +340,7 @@ TEST(Groups, share_arenas_between_plans) {
     const Executable two = Executable::make(group, plan).value();
     const Executable three = Executable::make(group, other).value();
     EXPECT_EQ(group.status().executables, 3);
-    // Signals are apart; and `ring` may need a larger arena.
+    // Each plan has its own signals, and `ring` may need a larger arena.
     const std::int64_t most = std::max(plan.facts().memory_bytes, other.facts().memory_bytes);
     EXPECT_LT(group.status().heap_bytes, 2 * alone);
     EXPECT_GE(group.status().heap_bytes, most);
@@ -357,7 +357,7 @@ TEST(Groups, take_the_heap_that_is_asked_for_at_once) {
   const Plan alone = plan(question).value();
   ASSERT_LT(alone.facts().memory_bytes, kHeap);
   const Executable executable = Executable::make(group, alone).value();
-  // Signals of a plan are apart.
+  // The plan's signals lie outside the heap that was requested.
   EXPECT_LT(group.status().heap_bytes - kHeap, alone.facts().memory_bytes);
 }
 

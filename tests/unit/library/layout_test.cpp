@@ -73,7 +73,7 @@ TEST(LibraryLayout, refuses_schedules_that_do_not_keep_to_homes_and_layouts) {
   EXPECT_EQ(error.message, "`layout of Sq` must be contiguous, but is zigzag");
   ASSERT_EQ(error.notes.size(), 2U);
   EXPECT_THAT(error.notes[1], StartsWith("schedules that keep to it: `ring`, "));
-  // Its text is no other schedule than its name.
+  // The schedule's text is refused like its name.
   question.schedule =
       show(plan(attention_question("zigzag_ring")).value(), Stage::Schedule).value();
   EXPECT_EQ(plan(question).error().code, "I311");

@@ -13,7 +13,7 @@
 namespace harpe {
 namespace {
 
-// Every operator, small, in f32, under one of its schedules.
+// Every operator in f32, small, under one of its schedules.
 std::vector<Question> small_questions() {
   const Value f32 = std::string("f32");
   return {
@@ -72,7 +72,7 @@ void mark(const Buffer& buffer, const Rectangle& rectangle, std::vector<int>& co
   }
 }
 
-// Homes hold every element, and a rank none twice.
+// Homes hold every element, and no rank holds one twice.
 void check_homes(const Plan& plan, const std::string& name) {
   for (const Buffer& buffer : plan.buffers()) {
     const auto size = std::accumulate(buffer.shape.begin(), buffer.shape.end(), std::int64_t{1},
@@ -104,7 +104,7 @@ TEST(LibraryHomes, hold_every_element_under_every_schedule) {
       if (schedule.refusal) continue;
       question.schedule = schedule.name;
       const Checked<Plan> made = plan(question);
-      if (!made.ok()) continue;  // it does not divide these sizes
+      if (!made.ok()) continue;  // it cannot divide these sizes
       check_homes(*made, question.op + " " + schedule.name);
       ++plans;
     }

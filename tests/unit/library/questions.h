@@ -6,7 +6,7 @@
 
 namespace harpe {
 
-// Small ones, which are planned and executed in milliseconds.
+// Small questions, planned and executed in milliseconds.
 inline Question gemm_question(const std::string& schedule = "ring") {
   return {.op = "gemm_rs",
           .parameters = {{"m", 24}, {"n", 16}, {"k", 32}, {"dtype", "f32"}},

@@ -36,7 +36,7 @@ struct RankTensors {
   }
 };
 
-// What every rank together computes.
+// The outputs that all ranks compute together.
 inline Tensors run_whole(const Plan& plan, const Tensors& inputs) {
   std::map<std::string, ConstView> views;
   for (const auto& [name, tensor] : inputs) views.emplace(name, tensor.view());

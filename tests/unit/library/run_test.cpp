@@ -113,7 +113,7 @@ TEST(LibraryDraw, may_be_given_up_within_what_follows_from_other_inputs) {
   };
   EXPECT_THAT(draw_inputs(backward, 1, progress).error().text,
               StartsWith("error[I505]: drawing `"));
-  left = 6;  // one for each input that is drawn, and the reference asks again
+  left = 6;  // one for each drawn input, then the reference asks
   EXPECT_THAT(draw_inputs(backward, 1, progress).error().text,
               StartsWith("error[I505]: the reference of `"));
   left = 1 << 30;
@@ -135,7 +135,7 @@ TEST_F(LibraryRun, computes_the_operator) {
 
 TEST_F(LibraryRun, takes_views_as_they_are) {
   const Tensor wanted = run(plan_, views_of(inputs_))->outputs.at("c");
-  // b as its transpose, and c into every second row of f64, from the last to the first.
+  // Passes b transposed, and c as every second row of an f64 array in reverse order.
   const std::vector<float> b = floats_of(inputs_.at("b"));
   std::vector<float> turned(b.size());
   for (std::size_t k = 0; k < 32; ++k) {

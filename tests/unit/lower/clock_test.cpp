@@ -10,9 +10,9 @@
 namespace harpe {
 namespace {
 
-constexpr std::size_t kStrands = 9000;  // several branches of pages, the last not full
+constexpr std::size_t kStrands = 9000;  // several branches of pages, the last one partial
 
-// Clocks and plain rows that go through the same random steps agree, and what is shared stays.
+// Clocks and plain rows agree after the same random steps, and shared pages never change.
 TEST(Clock, joins_and_sets_like_plain_rows) {
   Clock::Account account = 0;
   std::vector<Clock> clocks(6, Clock(kStrands, account));
@@ -59,7 +59,7 @@ TEST(Clock, takes_memory_for_what_is_not_said_elsewhere) {
     EXPECT_EQ(account, of_page);
     copies.front().set(3, 2);
     EXPECT_EQ(account, 2 * of_page);
-    one.join(copies.front());  // knows no more than the other: its page is taken over
+    one.join(copies.front());  // has no newer entry than the other: takes over its page
     copies = {};
     EXPECT_EQ(account, of_page);
   }

@@ -1,4 +1,4 @@
-// Where the lowering goes beyond the executable model (docs/lowering.md), one test per difference.
+// How the lowering differs from the executable model (docs/lowering.md), one test per difference.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ constexpr const char* kRing =
 
 TEST(Decisions, slots_are_memory_so_a_relay_returns_credits) {
   const LowerOptions model{.space_time_only = true, .after_stage = {}};
-  // Six steps through two slots: the model sees six places.
+  // Six steps share two slots, whereas the model assumes six places.
   const std::string body =
       "  split M = m0:6 * m1:_\n  split N = n0:6 * n1:_\n"
       "  place a[m0@x]\n  place b[n0@x]\n  place c[n0@x]\n"
@@ -30,7 +30,7 @@ TEST(Decisions, slots_are_memory_so_a_relay_returns_credits) {
   EXPECT_GT(slots.syncs.size(), places.syncs.size());
 }
 
-// Two parts of each rank's block, each with a copy, a signal and a total of its own.
+// Each rank's block has two parts, each with its own copy, signal and total.
 TEST(Decisions, a_drain_that_is_cut_ends_in_totals_of_its_parts) {
   const auto scattered = [](const std::string& cut) {
     return expect_plan(gemm(8, 4, 4, "x:2",
@@ -92,7 +92,7 @@ constexpr const char* kReplicatedSum =
 
 TEST(Decisions, a_drain_to_a_replicated_home_scatters_and_gathers) {
   const Plan plan = expect_plan(gemm(32, 16, 64, "x:4", kReplicatedSum));
-  // Reduce-scatter and all-gather move 2 * 3/4 of c per rank, one full copy per peer would move 3.
+  // Reduce-scatter + all-gather move 2 * 3/4 of c per rank; a full copy per peer would move 3.
   EXPECT_EQ(bytes_crossing(plan), 4 * 2 * 3 * (32 * 16 * 4 / 4));
   const Split* split = find_split(plan.form, "M");
   ASSERT_NE(split, nullptr) << "a digit to scatter over was added";
@@ -187,7 +187,7 @@ TEST(Decisions, an_lse_state_moves_together) {
 }
 
 TEST(Decisions, data_still_in_a_slot_is_not_sent_again) {
-  // K and V are staged inside the query loop, but the second query step finds them where they are.
+  // K and V are staged inside the query loop, but their slots still hold them in the second step.
   const std::string body =
       "  split Sq = q0:2 * q1:_\n  split Skv = k0:2 * k1:_\n"
       "  place q[]\n  place k[k0@x]\n  place v[k0@x]\n  place o[]\n  place l[]\n"
@@ -244,7 +244,7 @@ constexpr const char* kPush =
     "  place c[n0@x]\n  nest mm {\n    par n0 on x\n    for m0 skew x\n"
     "    stage a over x direct by src depth 3 via proxy signal flag";
 
-// A queue of puts is no order of arrivals: what waits for two puts to two ranks waits for both.
+// Puts of one queue may arrive in any order: a reader of two puts to two ranks waits for both.
 TEST(Decisions, signals_behind_puts_state_their_fence) {
   for (const auto& [text, fence] :
        {std::pair(" fence dest", Fence::PerDestination), std::pair(" fence nic", Fence::NicOrdered),

@@ -7,7 +7,7 @@
 
 namespace harpe::test {
 
-// A gemm of the given sizes (f32) or an attention, and a normal form given as the lines of its
+// A gemm of the given sizes (f32) or an attention, and a normal form given by the lines of its
 // body.
 struct Source {
   std::string program;
@@ -20,7 +20,7 @@ struct Source {
                                const std::string& body);
 
 [[nodiscard]] Checked<Plan> lower(const Source& source, const LowerOptions& options = {});
-// The plan, or a failed expectation and an empty one.
+// The plan; a refusal fails the test and returns an empty plan.
 [[nodiscard]] Plan expect_plan(const Source& source, const LowerOptions& options = {});
 // The rendered refusal, or "accepted".
 [[nodiscard]] std::string refusal(const Source& source, const LowerOptions& options = {});

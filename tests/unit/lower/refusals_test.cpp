@@ -1,5 +1,5 @@
-// Refusals that no command line reaches, because an earlier stage refuses first or no shipped leaf
-// is concerned.
+// Refusals that no command line reaches: an earlier stage refuses first, or no shipped leaf is
+// concerned.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -60,8 +60,8 @@ TEST(Refusals, a_plan_is_given_up_wherever_its_time_ends) {  // I505
   ASSERT_EQ(refusal(source, options), "accepted");
   asked_in.emplace("emit", asked);
   options.after_stage = nullptr;
-  // Before the one statement, each of 18 tasks (of the order's reduction those before the exits),
-  // and once behind each stage, which counts for the next.
+  // The limit is checked before the statement, before each of 18 tasks (in the order's reduction:
+  // those before the exits), and once after each stage, counted with the next one.
   const std::map<std::string, int, std::less<>> expected = {
       {"derive", 1}, {"dead", 1},       {"redundant", 1},   {"pack", 1},     {"collectives", 1},
       {"merge", 1},  {"order", 18 + 1}, {"reduce", 13 + 1}, {"emit", 18 + 1}};

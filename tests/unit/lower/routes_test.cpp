@@ -36,7 +36,7 @@ TEST(Routes, pass_a_part_on_and_cut_a_block_once) {
   EXPECT_EQ(dispatch({.node = ""}), "accepted");
   EXPECT_EQ(dispatch({.node = "grain e1", .gpu = "grain cg"}),  // F224
             "error[F224]: stage of `X` over gpu is cut by `cg`, and the one before it by `e1`; cut "
-            "both by one digit, or the last alone");
+            "both by one digit, or only the last");
 }
 
 TEST(Routes, tie_slots_to_tokens_once) {

@@ -1,7 +1,7 @@
-// The rules of commir.md 4 to 7, one line each: a normal form that keeps the rule is lowered and
-// proved, and the same form with one thing changed is refused by that rule's code. Routes (8) have
-// routes_test.cpp; what only a plan can break (7.3, 10.3) tests/unit/verify/fences_test.cpp and
-// residency_test.cpp.
+// The rules of commir.md 4 to 7, one line each. A normal form that keeps the rule lowers and is
+// proved; the same form with one change is refused by that rule's code. Routes (8) have
+// routes_test.cpp. What only a plan can break (7.3, 10.3) is in tests/unit/verify/fences_test.cpp
+// and residency_test.cpp.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -16,7 +16,7 @@ struct Rule {
   std::string section;
   std::string title;
   Source kept;
-  std::string from;  // what is changed
+  std::string from;  // the text to replace
   std::string to;
   std::string code;
 };

@@ -10,7 +10,7 @@
 namespace harpe {
 namespace machine_test {
 
-// A machine of two lines and whatever more is given.
+// A machine of two lines plus `more`.
 std::string text_with(const std::string& more) {
   return "machine m {\n"
          "  processor p sms=4 memory=1gib bandwidth=100gbs from assumed \"t\"\n"
@@ -85,7 +85,7 @@ TEST(Machine, states_how_far_its_predictions_are_from_measured_times) {
   EXPECT_EQ(error->plans, 35);
   EXPECT_EQ(error->nine_of_ten, 0.18);
   EXPECT_EQ(find_error(machine, "moe"), nullptr);
-  // No prediction depends on them.
+  // No prediction depends on these lines.
   EXPECT_EQ(fingerprint(machine), fingerprint(parsed(text_with(""))));
 }
 
@@ -94,7 +94,7 @@ TEST(Machine, no_other_machine_inherits_the_errors_of_predictions) {
   EXPECT_TRUE(preset("h200x8x16").errors.empty());
 }
 
-// Figures that no unit divides evenly still come back bit by bit.
+// Figures that no unit divides evenly parse back bit by bit.
 TEST(Machine, odd_figures_read_back_exactly) {
   Machine machine = parsed(text_with(""));
   const double odd = 1e9 / 3;
@@ -197,7 +197,7 @@ TEST(Machine, one_like_another_says_which_lines_are_not_its_own) {
                 "no FIFO to a proxy\" of h200x8x4\n"),
       std::string::npos)
       << text;
-  EXPECT_EQ(parsed(text), machine);  // a whole machine still says it
+  EXPECT_EQ(parsed(text), machine);  // the whole machine prints the same
   EXPECT_EQ(list_inherited(preset("h200x8")), "");
 }
 

@@ -74,7 +74,7 @@ TEST(Rates, bound_is_below_the_time_of_every_shape) {
   }
 }
 
-// Along every extent alone; between samples corrections differ, so a small step back is allowed.
+// Grows one extent at a time. Corrections differ between samples, so a small decrease is allowed.
 TEST(Rates, larger_leaves_take_longer) {
   const Machine measured = preset("h200x8");
   const Machine modelled = preset("h100x8");
@@ -111,12 +111,12 @@ TEST(Rates, whole_tiles_and_waves) {
   EXPECT_NEAR(time(66), 2 + wave, 1e-3);
   EXPECT_NEAR(time(132), 2 + wave, 1e-3);
   EXPECT_NEAR(time(133), 2 + 2 * wave, 1e-3);
-  // Few tiles share the SMs by parts of their depth.
+  // With few tiles, SMs split the depth of a tile.
   EXPECT_NEAR(time(1), 2 + wave * std::sqrt(1.0 / 66), 1e-3);
 }
 
-// Up to few_rows another kernel runs, which streams columns: it wastes no tiles, and samples of
-// the one say nothing of the other.
+// Up to few_rows another kernel runs. It streams columns and wastes no tiles, and samples of one
+// kernel do not apply to the other.
 TEST(Rates, few_rows_take_what_their_columns_take) {
   Machine machine = preset("h100x8");
   LeafRate& rate = find_line(machine, "matmul");
@@ -148,11 +148,11 @@ TEST(Rates, waves_are_of_what_processors_hold) {
     return leaf_waves(machine, leaf, "bf16", attention(batch, rows, columns, 128),
                       machine.processor.sms);
   };
-  // 32 heads of 16 tiles of 128 rows on 132 SMs, however many keys there are.
+  // 32 heads of 16 tiles of 128 rows on 132 SMs, for any number of keys.
   EXPECT_EQ(waves("attn_fwd", 32, 2048, 2048), 4);
   EXPECT_EQ(waves("attn_fwd", 32, 2048, 65536), 4);
   EXPECT_EQ(waves("attn_fwd", 1, 128, 2048), 1);
-  // Products have columns of tiles too; without a figure of its own what is held is a tile.
+  // GEMMs also tile the columns; without `held` figures an SM holds one tile.
   EXPECT_EQ(waves("matmul", 1, 2048, 2048), 2);
   find_line(machine, "matmul").held_rows = 256;
   EXPECT_EQ(waves("matmul", 1, 2048, 2048), 1);
@@ -215,11 +215,11 @@ TEST(Rates, completions_are_on_lines_over_groups) {
   EXPECT_EQ(time(2, 1), 10);
   EXPECT_NEAR(time(5, 1), 35, 1e-6);
   EXPECT_NEAR(time(8, 1), 60, 1e-6);
-  EXPECT_NEAR(time(14, 1), 110, 1e-6);  // goes on
-  EXPECT_EQ(time(1, 1), 10);            // but not below the first
+  EXPECT_NEAR(time(14, 1), 110, 1e-6);  // extrapolated
+  EXPECT_EQ(time(1, 1), 10);            // but never below the first point
   add(2, 4, 30);
   EXPECT_NEAR(time(2, 2), 20, 1e-6);
-  EXPECT_NEAR(time(2, 100), 30, 1e-6);  // no further than was seen
+  EXPECT_NEAR(time(2, 100), 30, 1e-6);  // not beyond the last measured value
   EXPECT_NEAR(time(5, 4), 45, 1e-6);
   machine.completions = {{.level = "rail", .groups = 2, .time = {}, .behind = 1.5, .from = {}}};
   EXPECT_EQ(completion_time(machine, 1, 8, 1, from_microseconds(4)), from_microseconds(6));
@@ -235,7 +235,7 @@ TEST(Rates, drains_of_the_nic_grow_with_groups) {
       {.level = "rail", .groups = 3, .time = {}, .nic_drain = from_microseconds(4), .from = {}}};
   machine.completions.push_back(
       {.level = "rail", .groups = 3, .outstanding = 64, .time = {}, .from = {}});
-  EXPECT_EQ(time(16), 0);  // the level has none
+  EXPECT_EQ(time(16), 0);  // the level has no drain time
   machine.levels[1].nic_drain = from_microseconds(5);
   EXPECT_EQ(time(1), 5);
   EXPECT_EQ(time(2), 7);
@@ -255,10 +255,10 @@ TEST(Rates, collectives_follow_their_samples) {
   EXPECT_DOUBLE_EQ(time(CollectiveKind::AllGather, 8, 8 * kMib), 213.15);
   EXPECT_NEAR(time(CollectiveKind::AllGather, 8, 20 * kMib), (213.15 + 731.68) / 2, 0.1);
   EXPECT_DOUBLE_EQ(time(CollectiveKind::AllGather, 8, 1), 57.7);
-  // Twice the last sample's bytes: on the slope of the last two.
+  // Twice the last sample's bytes: extrapolated with the slope of the last two.
   EXPECT_NEAR(time(CollectiveKind::AllGather, 8, 512 * kMib),
               5402.85 + (5402.85 - 731.68) * 256 / 224, 0.1);
-  // Four ranks gather 3 parts instead of 7.
+  // Four ranks gather 3 parts, not 7.
   EXPECT_NEAR(time(CollectiveKind::AllGather, 4, 8 * kMib * 7 / 3), 213.15, 0.1);
   for (const CollectiveKind kind :
        {CollectiveKind::AllGather, CollectiveKind::ReduceScatter, CollectiveKind::AllReduce,
@@ -277,10 +277,10 @@ TEST(Rates, collectives_over_a_network_are_bound_by_its_ports) {
   const auto all_gather = [&](std::int64_t groups) {
     return collective_time(machine, CollectiveKind::AllGather, 1, 16, kBytes, groups).seconds();
   };
-  // Two hosts: each NIC carries what one rank puts in; NVLink carries 15 parts.
+  // Two hosts: each NIC carries one rank's contribution, NVLink carries 15 parts.
   EXPECT_NEAR(all_gather(2), 65e-6 + 15 * kBytes / 348e9, 1e-6);
   EXPECT_EQ(all_gather(0), all_gather(2));
-  // One processor a host: the NIC carries it all.
+  // One processor per host: the NIC carries everything.
   EXPECT_NEAR(collective_time(machine, CollectiveKind::AllReduce, 1, 2, kBytes, 2).seconds(),
               65e-6 + kBytes / 46e9, 1e-6);
 }

@@ -112,7 +112,7 @@ TEST(MachineRefusals, figures_that_give_no_time) {
               HasSubstr("`bandwidth` is infgbs, but must be above 0"));
 }
 
-// What no time can depend on was meant for something else.
+// A line on which no time can depend is probably a mistake.
 TEST(MachineRefusals, lines_that_nothing_uses) {
   const auto unused = [](const std::string& lines) {
     const std::string refusal = whole_with(lines);
@@ -177,7 +177,7 @@ TEST(MachineRefusals, like_a_machine_that_is_not_shipped) {
                                                  "`h200x8`?); shipped: `h200x8`"));
 }
 
-// What no text can say, but a value can.
+// Invalid values that a text cannot express.
 TEST(MachineRefusals, values_that_no_text_holds) {
   Machine machine;
   machine.name = "two words";

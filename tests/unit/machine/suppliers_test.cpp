@@ -26,8 +26,8 @@ double time_of(const Machine& machine, const LeafShape& shape, Supplier by) {
   return leaf_time(machine, "matmul", "bf16", shape, false, by).microseconds();
 }
 
-// Columns and depth of one of two ranks, in layers of 8 to 70 billion weights; the last two were
-// not measured.
+// Columns and depth on one of two ranks, for layers of models with 8 to 70 billion weights. The
+// last two were not measured.
 struct Weights {
   double columns;
   double depth;
@@ -64,7 +64,7 @@ TEST(Suppliers, more_rows_take_libraries_hardly_less) {
   }
 }
 
-// A kernel may take longer for one row than for more of them: between samples its time is between
+// A kernel may be slower for one row than for more rows. Between samples its time lies between
 // theirs.
 TEST(Suppliers, own_products_may_take_less_for_more_rows) {
   Machine machine = h200x8();
@@ -116,7 +116,7 @@ TEST(Suppliers, collectives_have_curves_of_their_own) {
   const auto whose = [&](CollectiveKind kind, std::int64_t ranks, Supplier by) {
     return collective_samples_of(machine, kind, 0, ranks, by);
   };
-  // Two ranks pull in 9 us; the library's eight take 58.
+  // Two ranks pull in 9 us; the library's eight ranks take 58.
   EXPECT_NEAR(time(CollectiveKind::AllGather, 2, Supplier::Own), 8.9, 0.5);
   EXPECT_NEAR(time(CollectiveKind::AllGather, 2, Supplier::Library), 5, 0.5);
   EXPECT_EQ(time(CollectiveKind::AllGather, 8, Supplier::Own), 57.7);
@@ -152,8 +152,8 @@ TEST(Suppliers, have_a_text) {
   EXPECT_TRUE(machine->samples[1].causal);
 }
 
-// A rate line by a library is for its leaves alone; without one they have the leaf's own, and a
-// line of the type stays before one of all types, whoever's it is.
+// A rate `by library` applies only to library leaves; without one they use the leaf's own rate. A
+// line for the exact type precedes one for all types, whatever its supplier.
 TEST(Suppliers, have_rates_of_their_own) {
   constexpr std::string_view kText =
       "machine m {\n"
@@ -183,7 +183,7 @@ TEST(Suppliers, have_rates_of_their_own) {
   EXPECT_EQ(leaf_bound(*machine, "matmul", "bf16", 2e9, 0, Supplier::Library).microseconds(), 1000);
 }
 
-// What stands in for every leaf is anybody's.
+// The rate for all leaves may not name a supplier.
 TEST(Suppliers, have_no_rate_for_all_leaves) {
   const Checked<Machine> machine = parse_machine(
       "machine m {\n"

@@ -16,7 +16,7 @@ TEST(Regret, is_what_the_first_by_prediction_lose_to_the_fastest) {
   EXPECT_DOUBLE_EQ(regret(predicted, measured, 2), 0.2);
   EXPECT_DOUBLE_EQ(regret(predicted, measured, 3), 0);
   EXPECT_DOUBLE_EQ(regret(predicted, measured, 8), 0);
-  // Of equal predictions the one given first counts.
+  // Of equal predictions the first one counts.
   EXPECT_DOUBLE_EQ(regret(Values{1, 1}, Values{20, 10}, 1), 1);
 }
 

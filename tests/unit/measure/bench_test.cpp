@@ -50,7 +50,7 @@ TEST(BenchRow, leaves_out_what_is_wrong) {
   EXPECT_FALSE(report.is_whole());
 }
 
-// Rounds in which the library takes `theirs` and Harpe what follows.
+// Rounds in which the library takes `theirs` and Harpe takes `ours`.
 BenchRow row_of_rounds(double theirs, const std::vector<double>& ours) {
   BenchRow row = row_of({entry("a", true, theirs), entry("ring", false, quantile(ours, 0.5))});
   for (std::size_t round = 0; round < ours.size(); ++round) {
@@ -69,7 +69,7 @@ TEST(BenchRow, calls_a_case_slower_or_faster_from_twenty_rounds_on) {
   EXPECT_EQ(verdict(99, 20), PairedSpeedup::Verdict::Level);
   EXPECT_EQ(verdict(101, 20), PairedSpeedup::Verdict::Level);
   EXPECT_EQ(verdict(103, 20), PairedSpeedup::Verdict::Slower);
-  // Half of the rounds are faster than the library by a tenth, half slower.
+  // Half of the rounds are a tenth faster than the library, half are slower.
   std::vector<double> mixed(10, 90);
   mixed.insert(mixed.end(), 10, 110);
   EXPECT_EQ(row_of_rounds(100, mixed).paired()->verdict(), PairedSpeedup::Verdict::Level);
@@ -77,7 +77,7 @@ TEST(BenchRow, calls_a_case_slower_or_faster_from_twenty_rounds_on) {
 
 TEST(BenchRow, compares_a_round_with_the_same_round) {
   BenchRow row = row_of_rounds(100, {50, 50, 50});
-  // Clocks fell: the library took twice as long in rounds that Harpe had no turn in.
+  // Clocks fell: the library took twice as long in rounds without Harpe.
   for (std::int64_t round = 3; round < 9; ++round) row.entries[0].round_us[round] = 200;
   EXPECT_DOUBLE_EQ(row.paired()->median, 2);
   EXPECT_EQ(row.paired()->rounds, 3);
@@ -139,7 +139,7 @@ TEST(Limit, gradients_cross_a_link_by_heads_or_by_keys) {
     EXPECT_TRUE(program.ok());
     return least_link_bytes(*program, 4);
   };
-  // k, v, dk, dv of three quarters of the keys; q, do and dq too and two sums a row, of a quarter.
+  // k, v, dk and dv of three quarters of the keys; q, do, dq and two sums per row, of a quarter.
   EXPECT_DOUBLE_EQ(bytes("32"), 0.75 * 4 * 1024 * 8 * 128 * 2);
   EXPECT_DOUBLE_EQ(bytes("8"), 0.75 / 4 * (7 * 1024 * 8 * 128 * 2 + 2 * 8 * 1024 * 4));
 }

@@ -11,7 +11,7 @@ namespace {
 
 using testing::ElementsAre;
 
-// Takes one of the places of its memory while it lives.
+// Occupies one place of the pool's memory while it lives.
 class FakeExecutor final : public Executor {
  public:
   FakeExecutor(std::multiset<std::size_t>& alive, std::size_t index)
@@ -68,7 +68,7 @@ TEST(ExecutorPool, makes_room_by_the_one_that_was_asked_for_last) {
   ExecutorPool pool = memory.pool();
   for (const std::size_t index : {0U, 1U, 2U}) ASSERT_TRUE(pool.at(index).ok());
   EXPECT_THAT(memory.alive, ElementsAre(0, 2));
-  // In the next round the first is still there.
+  // The first executor survives into the next round.
   EXPECT_FALSE(pool.at(0)->is_new);
   EXPECT_TRUE(pool.at(1)->is_new);
   EXPECT_THAT(memory.alive, ElementsAre(1, 2));

@@ -11,16 +11,16 @@
 
 namespace harpe {
 
-// How a library that is not there behaves.
+// The behaviour of a library that does not exist.
 struct FakeLibrary {
   std::string name;
-  std::chrono::nanoseconds time{0};  // of each execution, as it says
-  double factor = 1;                 // that its results are off by
+  std::chrono::nanoseconds time{0};  // reported per execution
+  double factor = 1;                 // scale error of its results
   bool is_missing = false;
   bool ends_in_fault = false;
 };
 
-// What the program means, rounded to the outputs' types.
+// Returns the program's meaning, rounded to the outputs' types.
 class FakeLibraryExecutor final : public Executor {
  public:
   FakeLibraryExecutor(Program program, FakeLibrary what)

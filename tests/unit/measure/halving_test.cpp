@@ -14,7 +14,7 @@ using testing::UnorderedElementsAre;
 
 using Times = std::vector<double>;
 
-// Whoever has its turn takes as long as it always does.
+// Every candidate always takes the same time.
 class FakeTimer {
  public:
   explicit FakeTimer(Times times) : times_(std::move(times)) {}
@@ -32,7 +32,7 @@ class FakeTimer {
     return harpe::halve(times_.size(), turn, options);
   }
 
-  // Who had its turn, by round.
+  // The candidates timed, by round.
   [[nodiscard]] const std::vector<std::vector<std::size_t>>& order() const { return order_; }
   [[nodiscard]] const std::vector<std::size_t>& left() const { return left_; }
 
@@ -84,7 +84,7 @@ TEST(Halving, has_companions_in_every_round_that_are_never_left) {
 TEST(Halving, keeps_those_that_cannot_be_told_apart) {
   FakeTimer timer({100, 100.3, 100.2, 100.1, 200, 300});
   const HalvingResult result = timer.halve();
-  // The third is the last of the faster half, and the fourth as fast; then two rounds tell nothing.
+  // The third ends the faster half and the fourth is as fast; two rounds alike then end it.
   EXPECT_THAT(timer.left(), ElementsAre(6, 4, 4));
   EXPECT_THAT(result.left, ElementsAre(0, 3, 2, 1));
 }

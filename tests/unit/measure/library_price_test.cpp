@@ -38,7 +38,7 @@ Request request_of(const Measured2& one) {
           .mesh = "tp=2"};
 }
 
-// Rows that are no multiples of 16 bytes, which our kernels store by element.
+// Rows that are not multiples of 16 bytes, which Harpe's kernels store by element.
 const Request kFasterByLibraries = {
     .target = "gemm_ar", .parameters = {"m=160", "n=1004", "k=8192"}, .mesh = "tp=2"};
 
@@ -118,7 +118,7 @@ TEST(LibraryPrice, is_that_of_leaves_given_to_a_library) {
   EXPECT_NEAR(time("bulk+cublaslt_gemm"), 40.3, 4);
 }
 
-// Of the machine's processors; ranks of two hosts are no one process.
+// The price covers one machine's processors; ranks of two hosts cannot share a process.
 TEST(LibraryPrice, is_of_one_host) {
   Request subject = request_of(kMeasured[4]);
   subject.mesh = "node=2,tp=8";
@@ -143,11 +143,11 @@ TEST(LibraryPrice, stands_beside_what_auto_runs_on_GPUs) {
   EXPECT_FALSE(price_beside(session, subject, plan).has_value()) << "no library runs there";
 }
 
-// Of weights beyond the cache: one launch reads them once, whatever tasks it does; several read
-// them, or compute padding, more often.
+// Weights larger than the cache: a single launch reads them once, for any number of tasks. Several
+// launches would read them again or compute padding.
 TEST(Auto, reads_weights_once_at_few_rows) {
   for (const Measured2& one : kMeasured) {
-    const double weights = 1.0 * one.n * one.k;  // bytes of a rank: two an element, half of all
+    const double weights = 1.0 * one.n * one.k;  // bytes on one of two ranks
     if (one.m > 64 || weights <= load_machine("h200x8")->processor.cache_bytes) continue;
     const Tuned tuned = tune_case(request_of(one));
     Session session(false);

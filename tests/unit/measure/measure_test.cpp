@@ -110,7 +110,7 @@ TEST(Measure, is_remembered_for_runs_on_such_processors) {
   request.subject.cache = scratch.path("cache");
   const MeasuredTuned tuned = tune_small(request);
   request.measure.reset();
-  tune_small(request);  // a search that measures nothing leaves it there
+  tune_small(request);  // a search without measurements keeps it
   const Checked<CacheListing> listing = list_cache(scratch.path("cache"));
   ASSERT_TRUE(listing.ok());
   ASSERT_EQ(listing->files.size(), 1U);
@@ -126,7 +126,7 @@ TEST(Measure, is_remembered_for_runs_on_such_processors) {
   EXPECT_EQ(chosen->form, kept.form);
 }
 
-// The one predicted best, and a slower one that was measured.
+// The schedule predicted best, and a slower one that was measured.
 CacheEntry entry_with_measured(const std::string& processor) {
   Session session(false);
   CacheEntry entry;
@@ -190,7 +190,7 @@ TEST(MeasuredPlans, read_back_as_cases_that_are_predicted_as_they_were) {
   const Agreement& agreement = validation->agreements.front();
   EXPECT_DOUBLE_EQ(*agreement.regret_1, *tuned.measured->agreement->regret_1);
   EXPECT_DOUBLE_EQ(agreement.spearman, tuned.measured->agreement->spearman);
-  // A second run stands behind the first.
+  // A second run is appended to the first.
   ASSERT_TRUE(append_text(path, lines).ok());
   EXPECT_EQ(read_measurements(scratch.path("."))->size(), 2 * cases->size());
 }

@@ -25,7 +25,7 @@ TEST(Statistics, a_median_lies_between_two_values) {
   EXPECT_EQ(six->high, 6);
   Values twenty;
   for (int i = 20; i > 0; --i) twenty.push_back(i);
-  // The textbook's: the 6th and the 15th of 20, 95.9 %.
+  // The textbook interval: the 6th and the 15th of 20, 95.9 %.
   EXPECT_EQ(median_interval(twenty)->low, 6);
   EXPECT_EQ(median_interval(twenty)->high, 15);
 }
@@ -36,7 +36,7 @@ TEST(Statistics, correlations_of_order) {
   EXPECT_DOUBLE_EQ(kendall(up, Values{10, 100, 1000, 1e9}), 1);
   EXPECT_DOUBLE_EQ(spearman(up, Values{4, 3, 2, 1}), -1);
   EXPECT_DOUBLE_EQ(kendall(up, Values{4, 3, 2, 1}), -1);
-  // One neighbouring pair the other way: 1 - 6 * 2 / (4 * 15), and (5 - 1) / 6.
+  // One neighbouring pair swapped: 1 - 6 * 2 / (4 * 15), and (5 - 1) / 6.
   EXPECT_DOUBLE_EQ(spearman(up, Values{1, 3, 2, 4}), 0.8);
   EXPECT_DOUBLE_EQ(kendall(up, Values{1, 3, 2, 4}), 4.0 / 6);
 }

@@ -44,7 +44,7 @@ class Timeline {
   }
   Task& at(TaskId task) { return plan_.tasks[task.index()]; }
 
-  // The tasks ran as one kernel, which its queue had come to at `reached`.
+  // Marks the tasks as one kernel, which its queue reached at `reached`.
   void run_as_kernel(const std::vector<TaskId>& tasks, std::int64_t reached,
                      std::int64_t launched) {
     for (const TaskId task : tasks) events_[task.index()].kernel = tasks.front();
@@ -60,7 +60,7 @@ class Timeline {
                         .end = nanoseconds(end * 1000)});
   }
 
-  // "compute 2 [5, 30]", in the order of time.
+  // "compute 2 [5, 30]", in order of time.
   [[nodiscard]] std::string path() const {
     static const char* const kNames[] = {"launch",  "signal",   "local",
                                          "compute", "transfer", "kernel"};
@@ -95,7 +95,7 @@ class Timeline {
 
 Picoseconds us(std::int64_t time) { return from_microseconds(static_cast<double>(time)); }
 
-// A gather on rank 1 and its product, behind a product of rank 0 that it waits for.
+// A gather on rank 1 and its GEMM; the gather waits for a GEMM of rank 0.
 Timeline across_ranks() {
   Timeline line;
   const TaskId made = line.add(0, QueueKind::Sm, TaskKind::Compute, 5, 30);
@@ -123,7 +123,7 @@ TEST(MeasuredPath, goes_from_rank_to_rank_by_what_was_waited_for) {
 }
 
 TEST(MeasuredTaxes, divide_the_path_and_add_up) {
-  // 4 us lie outside of it.
+  // 4 us lie outside the path.
   const Taxes taxes = across_ranks().taxes(104, 50, ResourceKind::Sm);
   EXPECT_EQ(taxes.total, us(104));
   EXPECT_EQ(taxes.launch, us(5 + 3 + 2 + 4));
@@ -133,7 +133,7 @@ TEST(MeasuredTaxes, divide_the_path_and_add_up) {
   EXPECT_EQ(taxes.residual, us(25 + 38 - 50));
 }
 
-// What the links bound, they are the roofline of; what computes meanwhile is waited for.
+// If links are the bound, transfers are the roofline, and computing between them counts as waiting.
 TEST(MeasuredTaxes, of_links_count_the_computing_between_as_waiting) {
   const Taxes taxes = across_ranks().taxes(100, 10, ResourceKind::Ingress);
   EXPECT_EQ(taxes.synchronization, us(4 + 25 + 38));
@@ -141,7 +141,7 @@ TEST(MeasuredTaxes, of_links_count_the_computing_between_as_waiting) {
   EXPECT_EQ(taxes.residual, us(6));
 }
 
-// Stamps make a traced execution longer: that is no launch's fault, nor does anything become
+// Stamps lengthen a traced execution. The taxes subtract this from launches, and none becomes
 // negative.
 TEST(MeasuredTaxes, take_what_stamps_add_off_the_launches) {
   const Taxes taxes = across_ranks().taxes(94, 50, ResourceKind::Sm);
@@ -155,7 +155,7 @@ TEST(MeasuredTaxes, take_what_stamps_add_off_the_launches) {
   EXPECT_EQ(faster.residual, us(0));
 }
 
-// Three parts of one kernel, which awaits the signals of the last two.
+// Three parts of one kernel, of which the last two wait for signals.
 Timeline one_kernel(std::int64_t last_waited) {
   Timeline line;
   const TaskId own = line.add(1, QueueKind::Sm, TaskKind::Compute, 2, 60);
@@ -188,7 +188,7 @@ TEST(MeasuredPath, leaves_a_kernel_that_stood_still) {
             "compute 4 [45, 60]\n");
 }
 
-// The same kernel, of four blocks that noted what they did and one that copies.
+// The same kernel with records of four computing blocks and a copying one.
 Timeline noted_kernel() {
   Timeline line = one_kernel(5);
   const TaskId own(2);
@@ -207,8 +207,8 @@ Timeline noted_kernel() {
   return line;
 }
 
-// It stays in the kernel, from its first block's begin to its last one's end, though the kernel
-// stood still.
+// The path stays in the kernel from its first block's begin to its last block's end, although the
+// kernel stood still meanwhile.
 TEST(MeasuredPath, goes_through_a_kernel_whose_blocks_were_noted) {
   EXPECT_EQ(noted_kernel().path(),
             "launch 4 [0, 1]\n"
@@ -218,7 +218,7 @@ TEST(MeasuredPath, goes_through_a_kernel_whose_blocks_were_noted) {
             "launch 4 [58, 60]\n");
 }
 
-// 8 us of all four, 8 of one, 4 of another.
+// 8 us of all four blocks, 8 us of one, 4 us of another.
 TEST(MeasuredTaxes, count_blocks_that_stand_still_by_their_share) {
   const Taxes taxes = noted_kernel().taxes(63, 30, ResourceKind::Sm);
   EXPECT_EQ(taxes.synchronization, us(1 + 8 + 2 + 1));
@@ -230,7 +230,7 @@ TEST(MeasuredTaxes, count_blocks_that_stand_still_by_their_share) {
             us(63));
 }
 
-// Where links are the bound it waits for them while nothing is on its way: 15 us of 55.
+// If links are the bound, the path waits for them while nothing moves: 15 us of 55.
 TEST(MeasuredTaxes, of_links_count_what_a_kernel_does_while_nothing_moves) {
   const Taxes taxes = noted_kernel().taxes(63, 30, ResourceKind::Ingress);
   EXPECT_EQ(taxes.synchronization, us(1 + 15));
@@ -238,7 +238,7 @@ TEST(MeasuredTaxes, of_links_count_what_a_kernel_does_while_nothing_moves) {
   EXPECT_EQ(taxes.residual, us(63 - 7 - 16 - 30));
 }
 
-// Nothing becomes negative where blocks stood still longer than an execution without stamps takes.
+// No tax becomes negative if blocks stood still longer than the untraced execution takes.
 TEST(MeasuredTaxes, of_kernels_add_up_where_stamps_took_more) {
   const Taxes taxes = noted_kernel().taxes(10, 30, ResourceKind::Sm);
   EXPECT_EQ(taxes.launch, us(0));
@@ -247,8 +247,8 @@ TEST(MeasuredTaxes, of_kernels_add_up_where_stamps_took_more) {
   EXPECT_EQ(taxes.residual, us(0));
 }
 
-// A kernel begins behind what its own rank did last; what that ends after the queue has come to the
-// kernel is no other rank's fault.
+// A kernel begins after the last work of its own rank. If that work ends after the queue has
+// reached the kernel, the delay is not due to another rank.
 TEST(MeasuredPath, leads_from_a_kernel_to_what_its_rank_did_before) {
   for (const bool is_late : {false, true}) {
     Timeline line;
@@ -269,7 +269,7 @@ TEST(MeasuredPath, leads_from_a_kernel_to_what_its_rank_did_before) {
   }
 }
 
-// None of its blocks was launched: it is a task as others are.
+// Without records of its blocks, a kernel is treated like any other task.
 TEST(MeasuredPath, needs_blocks_to_go_through_a_kernel) {
   Timeline line = one_kernel(0);
   line.run_as_kernel({TaskId(2), TaskId(3), TaskId(4)}, 1, 2);
@@ -292,7 +292,7 @@ TEST(MeasuredPath, leads_to_the_last_member_of_a_collective) {
             "transfer 4 [44, 71]\n");
 }
 
-// Clocks that are off show a signal before it is raised.
+// With inaccurate clocks, a signal may appear before it is raised.
 TEST(MeasuredPath, has_no_overlaps_where_clocks_are_off) {
   Timeline line;
   const TaskId made = line.add(0, QueueKind::Sm, TaskKind::Compute, 1, 31);

@@ -60,7 +60,7 @@ TEST(Validation, compares_every_case_and_sums_up_those_that_count) {
   ASSERT_TRUE(validation.ok()) << render(validation.error());
   EXPECT_EQ(validation->predictions.size(), 6U);
   for (const Prediction& one : validation->predictions) {
-    // These are near what was measured once: a wrong request would be far from it.
+    // These requests are near a measured one; a wrong request would be far off.
     EXPECT_GT(one.ratio(), 0.6) << one.measured.label;
     EXPECT_LT(one.ratio(), 1.7) << one.measured.label;
   }
@@ -77,7 +77,7 @@ TEST(Validation, compares_every_case_and_sums_up_those_that_count) {
   EXPECT_EQ(ulysses->count, 1);
   EXPECT_NEAR(ulysses->median_error, std::abs(ulysses->mean_ratio - 1), 1e-12);
 
-  // Lines of a machine: of operators of which plans count.
+  // Lines for the machine file: one per operator with plans that count.
   const std::vector<PredictionError> errors = errors_of(*validation, "here");
   ASSERT_EQ(errors.size(), 3U);
   EXPECT_EQ(errors[0].family, "ag_gemm");

@@ -23,7 +23,7 @@ TEST(VerifyAll, looks_at_every_candidate_where_nothing_ends_it) {
   EXPECT_EQ(all->wrong, 0);
 }
 
-// Candidates of either layout are all of them, and all are proved and right.
+// The candidates of both layouts together are all candidates, and all are proved and right.
 TEST(VerifyAll, looks_at_those_that_keep_to_the_layout) {
   const auto count = [](const std::string& layout) {
     Session session(false);

@@ -18,7 +18,7 @@
 #include "tests/support/proxy_plan.h"
 #include "tests/unit/exec/plans.h"
 
-// The executor on a driver without a GPU: kernels are compiled and loaded, and nothing runs.
+// The executor on a driver without a GPU: kernels are compiled and loaded, but nothing runs.
 namespace harpe::cuda {
 namespace {
 
@@ -29,14 +29,14 @@ using testing_support::is_told;
 using testing_support::make_fake_driver;
 
 constexpr int kRanks = 3;
-constexpr milliseconds kWait{20'000};    // of a rank that nobody tells to give up
-constexpr milliseconds kQuickly{5'000};  // on a machine that is busy
+constexpr milliseconds kWait{20'000};    // of a rank that is not asked to give up
+constexpr milliseconds kQuickly{5'000};  // even on a busy machine
 
 const std::vector<std::string> kFolders = {"/usr/local/cuda/lib64"};
 
 Plan usual_plan() { return test::exchange(kRanks, 12, false); }
 
-// Waiting for a graph takes until the rank is told to give up.
+// A wait on a graph returns once the rank is asked to give up.
 CUresult wait_until_told() {
   const auto end = steady_clock::now() + kWait;
   while (!is_told() && steady_clock::now() < end) std::this_thread::sleep_for(milliseconds(1));
@@ -64,7 +64,7 @@ class OnFakeGpus : public testing::Test {
                                      .driver = std::move(driver)});
   }
 
-  // What a run comes to: nothing, or why not.
+  // Runs the executor. Returns the faults, or nothing.
   [[nodiscard]] static std::string run(Executor& executor) {
     const auto stats = executor.run({.iterations = 20});
     return stats.ok() ? "" : render(stats.error());
@@ -106,7 +106,7 @@ TEST_F(Preparation, without_memory_for_any_part_is_refused_and_gives_all_back) {
   EXPECT_LT(fake_gpu().taken, refused + 1);
 }
 
-// Rings, pinned memory and endpoints too, and landings beside the rank's own work.
+// Also rings, pinned memory and endpoints, and landings beside the rank's own work.
 TEST_F(Preparation, of_plans_across_nodes_is_whole_and_gives_all_back) {
   for (const Fence fence : test::kAllFences) {
     SCOPED_TRACE(print(fence));
@@ -141,25 +141,25 @@ TEST_F(Preparation, after_which_a_gpu_fails_lets_no_other_wait_for_it) {
   EXPECT_TRUE(stats.error().front().signal.starts_with("cuGraphLaunch: "));
 }
 
-// How a rank's process ended.
+// The end of a rank's process.
 struct End {
-  int status = 0;  // 128 and the signal's number for one killed
+  int status = 0;  // 128 plus the number of a signal that killed it
   std::string text;
   milliseconds took{0};
 };
 
 class Processes : public OnFakeGpus {
  protected:
-  // What a rank does otherwise than others, in its own process, on its own fake GPU.
+  // Changes one rank's behaviour, in its own process with its own fake GPU.
   using Behave = std::function<void(int rank, Plan& plan)>;
 
-  // All of them, each a process; what it says is what it was refused or the faults it reports.
+  // Runs every rank as a process; returns their refusals or fault reports.
   [[nodiscard]] std::vector<End> run_all(const Behave& behave) const {
     static int count = 0;
     const std::string address =
         "unix:@harpe-fake-" + std::to_string(::getpid()) + "-" + std::to_string(++count);
     {
-      // Kernels are compiled once, before anybody waits for them.
+      // Compiles kernels first, so that no rank waits for compilation.
       const auto warm = make(usual_plan(), make_fake_driver_of(kRanks));
       EXPECT_TRUE(warm.ok()) << render(warm.error());
     }

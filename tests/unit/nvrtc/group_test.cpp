@@ -2,7 +2,7 @@
 
 #include "tests/unit/nvrtc/recorded_ranks.h"
 
-// Groups of ranks on a driver without a GPU: what launches order, keep, copy and refuse.
+// Groups of ranks on a driver without a GPU: what launches enqueue, keep, copy and refuse.
 namespace harpe::cuda {
 namespace {
 
@@ -16,7 +16,7 @@ TEST_F(Group, issues_one_graph_between_copies_of_what_peers_touch) {
     const int allocations = recording().allocations;
     recording().calls.clear();
     launch(*executable, tensors);
-    // Of a, which peers pull.
+    // Copies a, which peers pull.
     EXPECT_EQ(recording().calls, (Calls{"cuMemcpyAsync", "cuGraphLaunch", "cuEventRecord"}));
     EXPECT_EQ(recording().allocations, allocations);
     EXPECT_EQ(executable->counts().launches, 2);
@@ -41,8 +41,8 @@ TEST_F(Group, orders_launches_in_other_streams_behind_the_last) {
   });
 }
 
-// Sets of tensors that were seen cost their look-up; one more takes the graph of the set that was
-// not used for longest.
+// A known set of tensors costs only a look-up. A new set takes the graph of the least recently used
+// one.
 TEST_F(Group, keeps_a_graph_for_each_of_the_last_sets) {
   run_ranks([](RankGroup& group, int) {
     const auto executable = make(group, test::gather_gemm(kGroupRanks, 64, 32, 48, "f32"));

@@ -7,7 +7,7 @@
 namespace harpe::cuda {
 namespace {
 
-// Everything here needs the compiler; CTest counts the program as skipped where it reads this.
+// Tests that need the compiler; CTest counts the program as skipped without it.
 class WithNvrtc : public testing::Test {
  protected:
   void SetUp() override {
@@ -23,7 +23,7 @@ class WithNvrtc : public testing::Test {
         .name = "one", .text = std::move(text), .headers = std::move(headers)};
     return nvrtc_->compile(source, compile_options());
   }
-  // Of a kernel with this body and parameters (float* x, unsigned long long d, int n).
+  // Inspects a kernel with this body and parameters (float* x, unsigned long long d, int n).
   [[nodiscard]] KernelReport inspect_body(const std::string& body) const {
     const auto kernel = compile(
         "extern \"C\" __global__ void __launch_bounds__(128)\n"
@@ -69,7 +69,7 @@ TEST_F(NvrtcCompiler, that_is_another_library_is_refused) {
   EXPECT_EQ(other.error().code, DiagCode::G003);
 }
 
-// The bits by which instructions are told apart, against kernels that must and must not have them.
+// Tests the bit patterns of instructions on kernels that must and must not contain them.
 TEST_F(CountedInstructions, see_no_matrix_work_and_no_local_memory_where_there_is_none) {
   const KernelReport report = inspect_body("x[threadIdx.x] = x[n] * static_cast<float>(d);");
   EXPECT_GT(report.instructions.all, 0);

@@ -35,7 +35,7 @@ constexpr int kGroupRanks = 2;
 constexpr std::int64_t kHeap = std::int64_t{64} << 20;
 constexpr std::int64_t kTensorBytes = std::int64_t{8} << 20;
 
-// Where tensors of a test lie: nobody follows the addresses.
+// The address of a test's tensors; nothing dereferences it.
 constexpr std::uint64_t kTensors = std::uint64_t{1} << 44;
 constexpr std::uint64_t kApart = std::uint64_t{1} << 32;
 
@@ -52,10 +52,10 @@ inline TensorView dense(const LocalHome& home, std::uint64_t address) {
   return tensor;
 }
 
-// Where the rank's arena lies, whose memory is handed out in order.
+// The address of the rank's arena; memory is handed out in order.
 inline std::uint64_t arena_of(int rank) { return std::uint64_t{1} << (40 + rank); }
 
-// Of a set: every tensor apart from all others.
+// The tensors of a set, each at its own address.
 inline std::vector<TensorView> tensors_of(const RankExecutable& executable, std::uint64_t set) {
   std::vector<TensorView> tensors;
   for (const LocalHome& home : executable.homes()) {
@@ -74,7 +74,7 @@ class OnRecordedGpus : public testing::Test {
     if (!compiler.ok()) GTEST_SKIP() << "skipped: " << render(compiler.error());
   }
 
-  // Each rank in a thread of its own, all on one GPU.
+  // Runs each rank in its own thread, all on one GPU.
   static void run_ranks(const Body& body, const GroupRequest& request = {.heap_bytes = kHeap}) {
     const auto driver = make_recording_driver();
     std::vector<std::jthread> threads;

@@ -9,14 +9,14 @@
 #include "support/round_up.h"
 #include "tests/unit/nvrtc/recorded_ranks.h"
 
-// Tensors that take the place of homes: of this rank, and of its peers in the group's heap.
+// Tensors in place of homes: those of this rank, and those of its peers in the group's heap.
 namespace harpe::cuda {
 namespace {
 
-constexpr std::int64_t kOwnHomes = kHeap / 2;  // in an arena, where no plan of a test has anything
+constexpr std::int64_t kOwnHomes = kHeap / 2;  // in an arena, behind all that a test's plan uses
 
-// Each rank's own homes behind all that the plan has, and those that peers touch one behind the
-// other from `heap` on.
+// The plan with each rank's own homes moved behind everything else, and, if given, homes that peers
+// access one behind another from `heap` on.
 Plan with_moved_homes(Plan plan, std::optional<std::int64_t> heap = std::nullopt) {
   const Blocks blocks = Blocks::make(plan.program, plan.mesh, plan.form).value();
   for (std::int64_t rank = 0; rank < plan.mesh.ranks(); ++rank) {
@@ -33,7 +33,7 @@ Plan with_moved_homes(Plan plan, std::optional<std::int64_t> heap = std::nullopt
   return plan;
 }
 
-// What the rank launches where its own homes lie as in `bound` and the others as in `plan`.
+// The launches of each rank, with homes bound to tensors or as in the plan.
 using Launched = std::vector<std::vector<RecordedNode>>;  // by rank
 
 std::vector<std::vector<std::uint64_t>> places_of(const Plan& plan) {
@@ -49,8 +49,8 @@ std::vector<std::vector<std::uint64_t>> places_of(const Plan& plan) {
   return places;
 }
 
-// Words that differ and are an address in an arena, or in the heap behind it, on either side;
-// others are what compilers leave in gaps, and signals behind arenas of other lengths.
+// Differing words of which at least one is an address in an arena or in the heap behind it. Other
+// differences are compilers' padding, and signals behind arenas of other lengths.
 std::string print_differences(const std::vector<std::byte>& found,
                               const std::vector<std::byte>& wanted) {
   if (found.size() != wanted.size()) return "they are of different kernels";
@@ -85,7 +85,7 @@ void expect_equal(const std::vector<RecordedNode>& found, const std::vector<Reco
 
 class Relocated : public OnRecordedGpus {
  protected:
-  // The graph of `plan` on tensors that lie where `moved` has its homes, and the graph of `moved`.
+  // Compares the graph of `plan` with tensors at `moved`'s homes with the graph of `moved` itself.
   static void expect_as_from_scratch(const Plan& plan, int least_bound) {
     const Plan moved = with_moved_homes(plan);
     const auto places = places_of(moved);
@@ -123,12 +123,12 @@ TEST_F(Relocated, arguments_are_those_of_a_program_bound_there) {
   expect_as_from_scratch(test::split_keys(kGroupRanks, 20, 30, true, "f32"), 1);
 }
 
-// Of ranks whose tensors lie in the heap where peers touch them, and elsewhere where not.
+// Ranks whose tensors lie in the heap if peers access them, and elsewhere otherwise.
 class InHeap : public OnRecordedGpus {
  protected:
   inline static const GroupRequest kRequest = {.heap_bytes = kHeap, .tensor_bytes = kTensorBytes};
 
-  // The graph of `plan` on such tensors, and the graph of a plan with its homes there.
+  // Compares the graph of `plan` on such tensors with that of a plan that has its homes there.
   static void expect_as_from_scratch(const Plan& plan) {
     Launched found(kGroupRanks), wanted(kGroupRanks);
     std::atomic<std::int64_t> heap = 0;
@@ -181,7 +181,7 @@ TEST_F(InHeap, arguments_are_those_of_a_program_bound_there_on_all_ranks) {
   expect_as_from_scratch(test::gather_gemm(kGroupRanks, 256, 256, 256, "bf16"));
 }
 
-// Its result, in a table of addresses on one rank, stays.
+// The result, whose address is in a table on one rank, cannot be bound.
 TEST_F(InHeap, copies_what_a_rank_cannot_bind) {
   run_ranks(
       [](RankGroup& group, int) {
@@ -219,12 +219,12 @@ TEST_F(InHeap, is_memory_that_is_taken_and_given_back) {
       kRequest);
 }
 
-// What one rank launched first, and the other finds to be different.
+// Ranks whose first launches differ.
 class Differing : public InHeap {
  protected:
   using Launch = std::function<Result<Ok, LaunchFailure>(int rank)>;
 
-  // Rank 0 launches first. The first launch of rank 1 fails, which rank 0 sees without a wait.
+  // Rank 0 launches first. Rank 1's first launch fails, and rank 0 sees this without a wait.
   static void expect_found(RankGroup& group, int rank, std::barrier<>& ranks, const Launch& launch,
                            const std::string& wanted) {
     if (rank == 0) {

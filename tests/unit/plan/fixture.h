@@ -46,7 +46,7 @@ inline Cursor open(std::string_view text) {
   return std::move(cursor).value();
 }
 
-// Program, mesh and normal form of the ring; no allocation, queue or task yet.
+// Program, mesh and normal form of the ring, without allocations, queues or tasks.
 inline Plan subject() {
   Plan plan;
   Cursor program = open(kGemm);
@@ -140,9 +140,9 @@ inline Task boundary(std::int32_t rank, TaskKind kind) {
   return task;
 }
 
-// AG+GEMM on two ranks: each computes with its own block of A, pushes it to the other, computes
-// with what it got, and rounds. Tasks in pairs, rank 0 first: entry, copy, compute, compute,
-// finalise, exit.
+// AG+GEMM on two ranks: each computes with its own block of A, pushes it to the other rank,
+// computes with the block that it received, and rounds. Tasks in pairs, rank 0 first: entry, copy,
+// compute, compute, finalise, exit.
 inline Plan ring() {
   Plan plan = subject();
   for (std::int32_t rank = 0; rank < 2; ++rank) add_rank(plan, RankId(rank));
@@ -170,7 +170,7 @@ inline Plan ring() {
   return plan;
 }
 
-// The same body under a header that fits it.
+// The body under a header with the right hash.
 inline std::string with_hash(std::string_view body) {
   return "plan version 1 hash \"" + hash_text(body) + "\"\n" + std::string(body);
 }

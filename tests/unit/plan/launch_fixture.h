@@ -8,7 +8,7 @@
 
 namespace harpe::test {
 
-// The ring, whose transfers are of a group: its launches can name one.
+// The ring, with its transfers in a group that launches can name.
 inline Plan grouped_ring() {
   Plan plan = ring();
   for (const std::size_t push : {2, 3}) plan.tasks[push].group = 1;
@@ -82,7 +82,7 @@ inline Blocks blocks_of(const Plan& plan) {
   return Blocks::make(plan.program, plan.mesh, plan.form).value();
 }
 
-// Every kind of line with everything it can say; what it does makes no sense.
+// Every kind of line with every field; the plan is not meaningful.
 inline launch::LaunchPlan ring_launches() {
   using launch::LaunchId;
   using launch::SignalId;

@@ -18,7 +18,7 @@ std::string refusal(const std::string& text) {
   return launches.ok() ? "accepted" : render(launches.error());
 }
 
-// One piece of the ring's launches replaced, and what that is refused with.
+// An edit of the ring's launches, and its refusal.
 struct Edit {
   std::string from;
   std::string to;
@@ -176,7 +176,7 @@ TEST(LaunchRefusals, of_a_kernel) {
   });
 }
 
-// Where a line of a kind stands, what may come instead of it is listed.
+// A misplaced kind of line: the message lists the kinds that may stand there.
 TEST(LaunchRefusals, of_a_line_out_of_its_place) {
   expect_refusals({
       {"signal 1 rank", "partials16 A.home@0\nsignal 1 rank",
@@ -202,7 +202,7 @@ TEST(LaunchRefusals, of_a_line_out_of_its_place) {
   });
 }
 
-// A text that was cut or mistyped is refused with a place in it, or still reads back as itself.
+// A truncated or mistyped text is refused with a position, or still parses back to itself.
 TEST(LaunchRefusals, have_a_position_or_the_text_still_reads_back) {
   const Plan plan = test::grouped_ring();
   const Blocks blocks = test::blocks_of(plan);

@@ -6,7 +6,7 @@
 namespace harpe {
 namespace {
 
-// The ring's plan file with one piece of its body replaced, under a header that fits.
+// The ring's plan file with one edit of its body, under a header with the right hash.
 std::string edited(const std::string& from, const std::string& to) {
   std::string body = test::body_of(print_plan(test::ring()));
   const std::size_t at = body.find(from);
@@ -192,8 +192,8 @@ TEST(PlanRefusals, survive_a_file_cut_anywhere) {
   for (std::size_t length = 0; length < text.size(); length += 37) {
     EXPECT_FALSE(parse_plan(text.substr(0, length), "").ok()) << length;
   }
-  // Once more with a hash that fits, so that the grammar and not the header has to notice. A cut of
-  // the last newline alone loses nothing.
+  // Now with the right hash, so that the grammar, not the header, must detect the cut. Losing only
+  // the last newline is harmless.
   const std::string body = test::body_of(text);
   for (std::size_t length = 0; length + 1 < body.size(); ++length) {
     const Checked<Plan> plan = parse_plan(test::with_hash(body.substr(0, length)), "");
@@ -235,7 +235,7 @@ TEST(PlanRefusals, survive_corruption_of_any_piece) {
       ASSERT_FALSE(render(plan.error()).empty());
       continue;
     }
-    ++accepted;  // another plan: it must be one that prints and reads back
+    ++accepted;  // accepted plans must print and parse back
     const Checked<Plan> again = parse_plan(print_plan(*plan), "");
     ASSERT_TRUE(again.ok() && *again == *plan) << broken;
   }

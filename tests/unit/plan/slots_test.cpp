@@ -28,7 +28,7 @@ Buffer buffer(const std::string& name, std::vector<Dim> dims) {
 
 using Names = std::vector<std::string>;
 
-// Q as attention has it, K with an opaque inner extent, L with the sequence last, W without axes.
+// Q as in attention, K with an opaque inner extent, L with the sequence last, W without axes.
 Program attention_like(std::int64_t batch, std::int64_t sequence, std::int64_t heads) {
   Program program{.name = "slots", .params = {}, .decls = {}, .nests = {}};
   program.decls = {axis("B", batch), axis("S", sequence), axis("Hkv", heads), axis("G", 2)};
@@ -89,7 +89,7 @@ Blocks make_blocks(const Case& c) {
 }
 
 // The textbook content of a slot: every element whose blocks lie in the boxes, in row-major order
-// of logical positions. Knows nothing of shapes, runs or strides.
+// of logical positions. It does not use shapes, runs or strides.
 class Model {
  public:
   Model(const Blocks& blocks, int buffer) : blocks_(blocks), table_(blocks.buffers()[at(buffer)]) {}
@@ -108,8 +108,8 @@ class Model {
     return result;
   }
 
-  // The fewest rectangles a box can be cut into: neighbours in logical order are neighbours in the
-  // slot exactly when both are in it, so a run is a maximal sequence of consecutive positions.
+  // The fewest rectangles that make a box. Neighbours in logical order are neighbours in the slot
+  // exactly if both are in it, so a run is a maximal sequence of consecutive positions.
   [[nodiscard]] std::size_t fewest(const Box& box) const {
     std::size_t product = 1;
     std::size_t first_digit = 0;
@@ -153,7 +153,7 @@ class Model {
     return result;
   }
 
-  // Logical positions along one axis whose block has its digits in the box.
+  // Logical positions along one axis whose block's digits lie in the box.
   [[nodiscard]] std::vector<std::int64_t> positions(int a, const Box& box,
                                                     std::size_t first_digit) const {
     const AxisTable& table = blocks_.axes()[at(a)];
@@ -186,7 +186,7 @@ class Model {
   const BufferTable& table_;
 };
 
-// Every element of the rectangles with its place in the slot; fails on an element met twice.
+// The place in the slot of every element of the rectangles; an element met twice fails the test.
 std::map<Point, std::int64_t> walk(const Blocks& blocks, int buffer, const SlotShape& shape,
                                    std::span<const Box> boxes) {
   const BufferTable& table = blocks.buffers()[static_cast<std::size_t>(buffer)];
@@ -235,7 +235,7 @@ std::vector<std::vector<bool>> all_patterns(std::size_t digits) {
   return patterns;
 }
 
-// Calls visit(holds, region) for each pattern and each of its different regions.
+// Calls visit(holds, region) for each pattern and each of its distinct regions.
 template <class Visit>
 void for_each_slot(const Blocks& blocks, int buffer, const Visit& visit) {
   const BufferTable& table = blocks.buffers()[static_cast<std::size_t>(buffer)];
@@ -293,7 +293,7 @@ TEST(Slots, are_sized_by_the_largest_region_they_can_hold) {
   }
 }
 
-// Two disjoint boxes: random ranges within the region, cut at one digit and with a gap sometimes.
+// Two disjoint boxes: random ranges within the region, cut at one digit, sometimes with a gap.
 std::vector<Box> random_boxes(const Box& whole, std::mt19937& random) {
   const auto pick = [&](std::int32_t lo, std::int32_t hi) {
     return std::uniform_int_distribution<std::int32_t>(lo, hi)(random);
@@ -347,7 +347,7 @@ TEST(Slots, cut_any_set_of_blocks_into_rectangles_that_cover_it_exactly) {
   }
 }
 
-// A sequence of 13 over 3 ranks; rank 1's home of Q.
+// Rank 1's home of Q, for a sequence of 13 over 3 ranks.
 struct Home {
   Blocks blocks;
   SlotShape shape;
@@ -406,7 +406,7 @@ TEST(Slots, join_single_blocks_listed_in_any_order) {
 TEST(Slots, refuse_a_box_the_slot_does_not_hold) {
   const Home home = home_of_rank_one(2, {});
   Box other = home.box;
-  other[1] = {2, 3};  // another rank's value of the digit the home is placed by
+  other[1] = {2, 3};  // another rank's digit
   EXPECT_THROW((void)rectangles(home.blocks, 0, home.shape, std::span(&other, 1)), InternalError);
 }
 

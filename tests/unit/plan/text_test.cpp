@@ -10,7 +10,7 @@
 namespace harpe {
 namespace {
 
-// The plan that `text` holds; fails the test with the diagnostic where there is none.
+// The plan in `text`; a refusal fails the test with its diagnostic.
 Plan parsed(const std::string& text) {
   const Checked<Plan> plan = parse_plan(text, "");
   if (!plan.ok()) {
@@ -44,7 +44,7 @@ TEST(PlanText, writes_a_box_with_stars_for_whole_digits) {
   EXPECT_EQ(print_box({}, {}), "[]");
 }
 
-// Every field of every line, at random, within what a plan may say.
+// Random values in every field of every line, within what a plan may hold.
 class Generator {
  public:
   explicit Generator(unsigned seed) : random_(seed) {}

@@ -26,7 +26,7 @@ Launch launch_of(int rank, const std::string& address, int ranks = kRanks) {
   return {.rank = rank, .ranks = ranks, .local_rank = rank, .address = address};
 }
 
-// Each rank in a thread of its own.
+// Runs each rank in its own thread.
 void in_every_rank(const std::function<void(ProcessGroup&)>& run) {
   const std::string address = new_address();
   std::vector<std::jthread> threads;
@@ -129,7 +129,7 @@ TEST(ProcessGroup, counts_the_longest_time_of_each_execution) {
 
 TEST(ProcessGroup, gathers_the_tasks_of_all_ranks) {
   in_every_rank([](ProcessGroup& group) {
-    std::vector<TraceEvent> own;  // of rank 1 more than one exchange holds
+    std::vector<TraceEvent> own;  // of rank 1; larger than one exchange
     if (group.rank() == 1) own.resize(30'000, {.task = TaskId(1), .waited = nanoseconds(7)});
     if (group.rank() == 2) own.push_back({.task = TaskId(2), .end = nanoseconds(9)});
     const auto all = group.events_of_all(own);
@@ -143,7 +143,7 @@ TEST(ProcessGroup, gathers_the_tasks_of_all_ranks) {
   });
 }
 
-// Of its own blocks each rank knows alone how many they did.
+// Each rank has records only of its own blocks, any number of them.
 TEST(ProcessGroup, gathers_what_blocks_did_on_all_ranks) {
   in_every_rank([](ProcessGroup& group) {
     const std::vector<KernelEvent> own(

@@ -20,7 +20,7 @@ TEST(ProfileFit, finds_the_line_that_points_lie_on) {
 }
 
 TEST(ProfileFit, weighs_short_copies_as_much_as_long_ones) {
-  // The long one is a tenth too slow: a line through the short ones is off there by no more.
+  // The long copy is a tenth too slow; a line through the short ones errs there by no more.
   const Points points = {{1e4, 1e-6 + 1e4 / 1e11}, {1e5, 1e-6 + 1e5 / 1e11}, {1e8, 1.1e8 / 1e11}};
   const CopyRate rate = fit_line(points);
   EXPECT_NEAR(rate.start, 1e-6, 0.05e-6);
@@ -81,7 +81,7 @@ TEST(ProfileFit, finds_a_rate_line_that_says_what_the_samples_do) {
   EXPECT_EQ(found.memory_share, 0.9);
   const Machine fitted = machine_with(found);
   for (const LeafSample& sample : machine.samples) {
-    // The bound holds, and the line is near.
+    // The bound holds, and the fitted line is close.
     EXPECT_LE(leaf_bound(fitted, "matmul", "bf16", sample.shape.flops, sample.shape.bytes),
               sample.time);
     const double said = leaf_time(fitted, "matmul", "bf16", sample.shape, false).seconds();

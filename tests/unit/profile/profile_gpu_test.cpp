@@ -56,7 +56,7 @@ std::vector<TimedBytes> line(double start, double bandwidth) {
   return times;
 }
 
-// What two GPUs might show.
+// Plausible figures of two GPUs.
 GpuFigures figures_of(std::int64_t gpus) {
   GpuFigures figures;
   figures.gpu = "NVIDIA H200";
@@ -121,7 +121,7 @@ TEST(ProfileGpu, keeps_libraries_apart) {
   fast.rows = 16;
   fast.bytes = 6e6;
   fast.flops = 2 * 16.0 * 1024 * 1024;
-  fast.seconds = 1e-6;  // 6 TB/s: more than any of our leaves gets
+  fast.seconds = 1e-6;  // 6 TB/s: more than any Harpe leaf reaches
   figures.libraries->products = {fast};
   figures.libraries->collectives = {{cuda::profile::Pattern::AllGather, 1048576, 16e-6},
                                     {cuda::profile::Pattern::AllReduce, 1048576, 13e-6}};
@@ -134,13 +134,13 @@ TEST(ProfileGpu, keeps_libraries_apart) {
   EXPECT_EQ(leaf_time(machine, "matmul", "bf16", sample.shape, false, Supplier::Library),
             from_microseconds(1));
   EXPECT_NE(leaf_time(machine, "matmul", "bf16", sample.shape, false), from_microseconds(1));
-  // A launch is no part of a collective.
+  // A collective's time excludes its launch.
   const auto gather = [&](Supplier by) {
     return collective_time(machine, CollectiveKind::AllGather, 0, 2, 1048576, 0, by).microseconds();
   };
   EXPECT_NEAR(gather(Supplier::Library), 14.7, 1e-2);
   EXPECT_NEAR(gather(Supplier::Own), 28.7, 1e-2);
-  // Rates are fitted to our own kernels.
+  // Rates are fitted to Harpe's own kernels only.
   ASSERT_EQ(machine.rates.size(), alone.rates.size());
   for (std::size_t i = 0; i < machine.rates.size(); ++i) {
     EXPECT_EQ(machine.rates[i].peak, alone.rates[i].peak) << machine.rates[i].leaf;
@@ -161,10 +161,10 @@ TEST(ProfileGpu, gives_each_transport_its_line) {
   expect("tma", 4e-6, 360e9, 16);
   expect("nccl", 6e-6, 300e9, 16);
   EXPECT_EQ(find_transport(machine, "tma", 0)->from.origin, Origin::Assumed);
-  // A port has what any pattern got.
+  // A port's rate is the best of all patterns.
   EXPECT_NEAR(machine.levels.front().bandwidth, 399e9, 1e8);
   EXPECT_EQ(machine.levels.front().latency, from_microseconds(3.1));
-  // Without the launch, which the simulator adds.
+  // Excludes the launch, which the simulator adds.
   ASSERT_EQ(machine.collectives.size(), 2U);
   EXPECT_EQ(machine.collectives[0].kind, CollectiveKind::AllGather);
   EXPECT_EQ(machine.collectives[0].time, from_microseconds(28.7));
@@ -195,12 +195,12 @@ TEST(ProfileGpu, takes_samples_as_they_are_and_keeps_bounds) {
               sample.time)
         << sample.leaf;
   }
-  // 4.2 TB/s but for what a short kernel takes anyway.
+  // 4.2 TB/s, less the fixed time of a short kernel.
   EXPECT_NEAR(machine.processor.memory_bandwidth, 4.18e12, 0.02e12);
   const LeafShape long_add{.bytes = 8e8};
   EXPECT_NEAR(leaf_time(machine, "add", "bf16", long_add, false).seconds(), 1e-6 + 8e8 / 4.2e12,
               4e-6);
-  // Types that were not measured are no faster than the slowest that was.
+  // Types without measurements are no faster than the slowest measured type.
   const auto rate = [&](std::string_view dtype) {
     const auto found = std::ranges::find_if(machine.rates, [&](const LeafRate& one) {
       return one.leaf == "matmul" && one.dtype == dtype;

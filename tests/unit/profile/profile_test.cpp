@@ -29,7 +29,7 @@ TEST(Profile, measures_a_machine_that_reads_back_and_keeps_its_bounds) {
   }
   EXPECT_EQ(leaves, (std::set<std::string>{"matmul f32", "matmul bf16", "attn_fwd f32",
                                            "attn_fwd bf16", "attn_bwd f32", "attn_bwd bf16"}));
-  // A product of 64^3 is half a megaflop; no core needs a second for it, nor a nanosecond.
+  // A 64^3 GEMM has half a megaflop: every core takes between a nanosecond and a second.
   const LeafShape shape{.rows = 64, .columns = 64, .depth = 64, .flops = 524288, .bytes = 49152};
   const double us = leaf_time(machine, "matmul", "f32", shape, false).microseconds();
   EXPECT_GT(us, 0.01);

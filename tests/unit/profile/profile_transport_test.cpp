@@ -25,7 +25,7 @@ PolicyFigures refused(Fence policy) {
   return {.policy = policy, .refusal = make_diag(DiagCode::N003, {})};
 }
 
-// 2 us a post, 1 us a signal, 10 us one way, a drain of 30 us, 1 GB/s.
+// 2 us per post, 1 us per signal, 10 us one way, a quiet of 30 us, 1 GB/s.
 TransportFigures figures(transport::Guarantees given, std::vector<PolicyFigures> policies) {
   TransportFigures figures{.provider = "net",
                            .given = given,
@@ -75,7 +75,7 @@ TEST(TransportProfile, what_is_refused_is_not_recommended) {
   EXPECT_EQ(recommend(bare).policy, Fence::OneQuiet);
 }
 
-// What was put in comes out again where the parts are added up.
+// The machine's parts add up to the measured times.
 TEST(TransportProfile, a_machine_has_the_times_that_were_measured) {
   const Machine base = load_machine("h200x8").value();
   const Machine machine = machine_of(ordered(), base, 4, "eth0").value();
@@ -110,7 +110,7 @@ TEST(TransportProfile, order_that_nothing_gives_costs_a_drain) {
             from_microseconds(7));
 }
 
-// A machine that has nodes already gets this network instead of its own.
+// A machine that already has nodes gets this network in place of its own.
 TEST(TransportProfile, a_network_takes_the_place_of_another) {
   const Machine base = load_machine("slingshot_a100x4x16").value();
   const Machine machine = machine_of(ordered(), base, 2, "eth0").value();

@@ -11,7 +11,7 @@
 #include "tests/unit/library/questions.h"
 #include "tests/unit/library/rank_tensors.h"
 
-// Ranks that are processes. This one computes nothing itself, so that it may fork.
+// Ranks as processes. This process computes nothing, so that it may fork.
 namespace harpe {
 namespace {
 
@@ -19,7 +19,7 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// What a rank does in a process of its own; false fails the test, and so does what it throws.
+// The body of a rank's process; returning false or throwing fails the test.
 using Body = std::function<bool(const Group& group)>;
 
 class RankProcesses : public testing::Test {
@@ -39,7 +39,7 @@ class RankProcesses : public testing::Test {
     }
   }
 
-  // Its exit status; -1 where a signal ended it.
+  // The exit status; -1 if a signal killed it.
   int wait_for(int rank) {
     int status = 0;
     EXPECT_EQ(::waitpid(processes_[static_cast<std::size_t>(rank)], &status, 0),
@@ -72,7 +72,7 @@ struct Loaded {
         own(plan, executable, group.rank(), inputs) {}
 
   [[nodiscard]] Checked<Done> launch() { return executable.launch(nullptr, own.arguments()); }
-  // Is it what run() has for this rank?
+  // True if the result equals run()'s part for this rank.
   [[nodiscard]] bool is_right(int rank) const {
     for (const auto& [name, whole] : run_whole(plan, inputs)) {
       if (own.tensors.at(name).data == shard(plan, name, rank, whole.view()).value().data) continue;
@@ -114,7 +114,7 @@ TEST_F(RankProcesses, name_one_that_is_killed_at_once) {
   EXPECT_EQ(wait_for(2), -1);
   const Clock::time_point killed = Clock::now();
   for (const int rank : {0, 1, 3}) EXPECT_EQ(wait_for(rank), 0) << rank;
-  // Milliseconds, where the machine has time for it; the wait limit is a minute.
+  // Usually milliseconds; the wait limit is a minute.
   EXPECT_LT(Clock::now() - killed, seconds(10));
 }
 

@@ -47,7 +47,7 @@ TEST(ReportPage, is_one_value_one_text) {
   EXPECT_EQ(print_html(sample_page(4, 4)), print_html(sample_page(4, 4)));
 }
 
-// Opening tags other than void ones have their closing ones, in order.
+// Every opening tag, except void ones, has its closing tag in order.
 TEST(ReportPage, nests_its_elements) {
   const std::set<std::string> kVoid = {"meta", "circle", "line", "rect", "path", "!doctype"};
   for (const ReportPage& page : {sample_page(8, 8), hostile_page()}) {
@@ -82,7 +82,7 @@ TEST(ReportPage, escapes_every_text) {
   EXPECT_THAT(text, Not(HasSubstr("<script>alert")));
   EXPECT_THAT(text, Not(HasSubstr("<b>&amp; ]]>")));
   EXPECT_THAT(text, Not(HasSubstr("\x01")));
-  // The scripts that are ours: the data and the code.
+  // The page's own scripts: the data and the code.
   EXPECT_EQ(count(text, "<script"), 2U);
   EXPECT_EQ(count(text, "</script>"), 2U);
 }

@@ -101,7 +101,7 @@ TEST(ReportPageOfPlans, keeps_every_rate_under_its_roof) {
   }
 }
 
-// Puts of one queue overlap: each rank's go to as many rows as are on their way at once.
+// Puts of one queue overlap, so each rank has as many rows as it has puts in flight.
 TEST(ReportPageOfPlans, has_rows_for_puts_side_by_side) {
   Plan plan = make_plan("gemm", {"m=64", "n=64", "k=64"}, "x=4", "ring");
   for (Queue& queue : plan.queues) {

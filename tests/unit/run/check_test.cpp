@@ -14,7 +14,7 @@
 namespace harpe {
 namespace {
 
-// A plan that was executed, with what went in and came out.
+// An executed plan with its inputs and outputs.
 struct Executed {
   Plan plan;
   TensorMap inputs;
@@ -87,8 +87,8 @@ TEST(Check, finds_one_wrong_element) {
 }
 
 TEST(Check, finds_a_lost_contribution_even_of_the_smallest_rows) {
-  // The last query of a causal attention is a mean over all keys, the smallest of rows: one key's
-  // worth of error in it must not hide behind the first row, which is a single value.
+  // The last query of a causal attention is a mean over all keys, so its row is the smallest. An
+  // error of one key there must not hide behind the first row, which is a single value.
   Executed run = execute(
       make_plan("attention", {"seq=512", "heads=1", "head_dim=16", "causal=true", "dtype=f32"},
                 "cp=2", "ring"));
@@ -141,8 +141,8 @@ TEST(Check, holds_zeros_to_zeros) {
 }
 
 TEST(Check, is_not_misled_by_cancellation) {
-  // a = [x, x, …, -x, -x, …] against numbers near one: the sum
-  // nearly vanishes, and its rounding errors do not.
+  // a = [x, x, …, -x, -x, …] against numbers near one: the sum nearly vanishes, but its rounding
+  // errors do not.
   Executed run = execute(make_plan("gemm", {"m=2", "n=2", "k=4096", "dtype=f32"}, "x=2", "ring"));
   HostTensor& a = run.inputs.at("a");
   HostTensor& b = run.inputs.at("b");
@@ -159,7 +159,7 @@ TEST(Check, is_not_misled_by_cancellation) {
   EXPECT_TRUE(report.passed()) << report.outputs[0].error << " " << report.outputs[0].bound;
 }
 
-// x [8, 16] in two products that cancel but for 2^-12, whose sum is multiplied with d.
+// x [8, 16] in two GEMMs that cancel except for 2^-12; their sum is multiplied by d.
 Plan make_chain(const std::string& dtype) {
   const std::string program = R"(program chain {
   axis M = 8
@@ -206,7 +206,7 @@ Plan make_chain(const std::string& dtype) {
 })");
 }
 
-// The plan's results for inputs that were changed.
+// Executes the plan again with changed inputs.
 void execute_again(Executed& run) {
   const auto executor = make_cpu_executor(run.plan, {});
   ASSERT_TRUE(executor.ok());
@@ -237,7 +237,7 @@ TEST(Check, finds_a_lost_chunk_behind_temporaries_that_cancel) {
   }
   execute_again(run);
   EXPECT_TRUE(check(run).passed());
-  // What the second rank adds to the last product: half of N, for one row.
+  // Omits the second rank's contribution to the last GEMM, half of N, for one row.
   TensorMap half = run.inputs;
   for (std::int64_t i = 32 * 4; i < 64 * 4; ++i) store(half.at("d"), i, 0);
   const Checked<Meaning> lost = interpret(run.plan.program, half, std::nullopt, 1);
@@ -248,7 +248,7 @@ TEST(Check, finds_a_lost_chunk_behind_temporaries_that_cancel) {
   EXPECT_FALSE(check(run).passed());
 }
 
-// The sum of two inputs, of which the first may be rounded on its way.
+// The sum of two inputs; the wire may round the first.
 Plan make_sum(const std::string& wire) {
   return lower_texts(R"(program sum {
   axis M = 4
@@ -289,7 +289,7 @@ TEST(Check, measures_numbers_whose_squares_overflow) {
   EXPECT_FALSE(check(run).passed());
 }
 
-// A product that says of itself that it is large: sampling goes by the declared operations.
+// A GEMM that declares many operations: the check samples by declared operations.
 Plan make_declared_large() {
   Plan plan = make_plan("gemm", {"m=3000", "n=8", "k=16", "dtype=f32"}, "x=3", "ring");
   for (Decl& decl : plan.program.decls) {

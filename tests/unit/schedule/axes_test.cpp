@@ -1,4 +1,4 @@
-// tile, join, refine, balance: what they make of a form, and every reason they refuse for.
+// tile, join, refine, balance: the forms that they make, and every reason for a refusal.
 
 #include "tests/unit/schedule/world.h"
 

@@ -1,4 +1,4 @@
-// docs/schedules.md names everything there is, and its script runs.
+// docs/schedules.md names every primitive and schedule, and its script runs.
 
 #include <fstream>
 #include <sstream>
@@ -32,7 +32,7 @@ TEST(Docs, name_every_schedule_of_every_operator) {
     const std::size_t begin = docs.find("### " + op + "\n");
     ASSERT_NE(begin, std::string::npos) << op;
     const std::string section = docs.substr(begin, docs.find("### ", begin + 4) - begin);
-    if (op == "ag_gemm") continue;  // told by its difference from gemm
+    if (op == "ag_gemm") continue;  // documented as a difference from gemm
     for (const NamedSchedule& schedule : schedules_of(op)) {
       EXPECT_NE(section.find("`" + std::string(schedule.name) + "`"), std::string::npos)
           << op << " " << schedule.name;
@@ -56,7 +56,7 @@ TEST(Docs, show_a_script_that_makes_the_ring) {
   ASSERT_TRUE(named.ok());
   Checked<NormalForm> expected = replay(*program, mesh, *named);
   ASSERT_TRUE(expected.ok());
-  for (NestItem& item : expected->nests[0].items) {  // the script shown leaves transports open
+  for (NestItem& item : expected->nests[0].items) {  // that script leaves transports open
     if (auto* move = std::get_if<Move>(&item)) {
       move->via.reset();
       move->signal.reset();

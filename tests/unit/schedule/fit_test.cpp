@@ -20,7 +20,7 @@ TransportRate transport(const char* via, const char* level) {
   return line;
 }
 
-// Pairs on a switch for copy engines, joined by rails that only proxies and the library cross.
+// Pairs joined by a switch for copy engines; only proxies and the library cross the rails.
 Machine pairs() {
   Machine machine;
   machine.levels = {level("link", LevelKind::Switch, 2), level("rail", LevelKind::Rail, 4)};

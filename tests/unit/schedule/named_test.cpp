@@ -74,7 +74,7 @@ TEST(NamedSchedules, refuse_kernels_of_other_leaves) {
             std::string::npos);
   EXPECT_NE(form_of("attention", "ulysses+cudnn_fa", program, one(8)).find("error[S502]"),
             std::string::npos);
-  // Its chunks are waited for inside.
+  // The kernel waits inside for its chunks.
   EXPECT_NE(form_of("attention", "push+cudnn_fa_fwd", program, one(8)).find("error[S50"),
             std::string::npos);
 }
@@ -128,7 +128,7 @@ TEST(NamedSchedules, take_uneven_head_counts) {
 }
 
 TEST(NamedSchedules, push_in_chunks_that_the_kernel_waits_for) {
-  // 32 MiB from each rank.
+  // 32 MiB per rank.
   const Program large = make_program(
       "ag_gemm", {{"m", std::int64_t{16384}}, {"n", std::int64_t{512}}, {"k", std::int64_t{4096}}});
   EXPECT_EQ(form_of("ag_gemm", "push", large, one(4)),

@@ -47,7 +47,7 @@ TEST(DeriveScript, replays_to_every_form_of_the_model) {
     const Script script = derive_script(program_of(*form), mesh_of(*form), *form);
     const Checked<NormalForm> again = replay(program_of(*form), mesh_of(*form), script);
     ASSERT_TRUE(again.ok()) << form->name << ": " << render(again.error());
-    const bool in_order = form->program != "moe";  // whose places are not in the program's order
+    const bool in_order = form->program != "moe";  // its places do not follow the program's order
     EXPECT_EQ(*again, in_order ? *form : canonicalise(program_of(*form), *form)) << print(script);
     ++forms;
   }
@@ -83,7 +83,7 @@ TEST(Canonicalise, orders_what_the_text_leaves_free) {
   ASSERT_NE(ring, nullptr);
   NormalForm mixed = *ring;
   std::ranges::reverse(mixed.places);
-  mixed.places.pop_back();  // the last is Q's: taken away it is replicated
+  mixed.places.pop_back();  // without a place Q, the last one, is replicated
   std::ranges::rotate(mixed.nests[0].items, mixed.nests[0].items.begin() + 1);  // par goes last
   NormalForm expected = *ring;
   expected.places[0].at.clear();

@@ -8,8 +8,8 @@
 namespace harpe {
 namespace {
 
-// A program with what the examples lack: a sequential axis, an integer buffer, three nests, of
-// which the last reads and writes one buffer.
+// A program beyond the examples: a sequential axis, an integer buffer, and three nests, of which
+// the last reads and writes one buffer.
 constexpr std::string_view kExtra = R"(
 program scan {
   axis T = 64

@@ -19,13 +19,12 @@ namespace harpe {
                                std::string_view steps);
 [[nodiscard]] Checked<NormalForm> replay_example(const Script& script);
 
-// What is between the header and the last brace of the form that the steps make, or the refusal.
+// The form that the steps make, between its header and last brace, or the refusal.
 [[nodiscard]] std::string form_after(std::string_view program, std::string_view mesh,
                                      std::string_view steps);
 
-// The refusal of the last of the steps, without the note that places it; "accepted" if there is
-// none. Also holds check to its law: asked twice it answers the same, and the state stays as it
-// was.
+// The refusal of the last step, without the note on its place; "accepted" if there is none. Also
+// tests the law of check: two calls give the same answer and leave the state unchanged.
 [[nodiscard]] std::string refusal_of(std::string_view program, std::string_view mesh,
                                      std::string_view steps);
 

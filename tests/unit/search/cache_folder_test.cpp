@@ -119,8 +119,8 @@ TEST(CacheFolder, that_cannot_be_written_or_read_is_refused) {
   EXPECT_EQ(codes_of(find_near(scratch.path("file"), key_of(64))), std::vector{DiagCode::I101});
 }
 
-// Eight processes write the same keys while a ninth reads them: it sees whole entries alone, each
-// as some writer wrote it.
+// Eight processes write the same keys while a ninth reads them. The reader sees only whole entries,
+// each as some process wrote it.
 TEST(CacheFolder, is_written_and_read_by_many_processes_at_once) {
   constexpr int kWriters = 8;
   constexpr int kRounds = 40;
@@ -155,7 +155,7 @@ TEST(CacheFolder, is_written_and_read_by_many_processes_at_once) {
   }
   EXPECT_GT(seen, 0);
   EXPECT_THAT(rows_of(list_cache(folder).value()).size(), 2U);
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 2);  // and no leftovers
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 2);  // no leftovers
 }
 
 TEST(CacheFolder, is_pruned_of_what_is_of_no_use) {
@@ -180,7 +180,7 @@ TEST(CacheFolder, is_pruned_of_what_is_of_no_use) {
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 2);
 }
 
-// None of these is waited for, nor read without an end.
+// None of these may block the reader or be read without end.
 TEST(CacheFolder, passes_over_what_is_no_file) {
   const Scratch scratch;
   const std::string folder = scratch.path("c");

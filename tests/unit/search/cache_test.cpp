@@ -103,7 +103,7 @@ TEST(CacheEntry, with_any_byte_changed_is_refused) {
   }
 }
 
-// As one who edits a file and its hash would see it.
+// The error that a user sees after editing a file and its hash.
 TEST(CacheEntry, with_a_wrong_word_says_where) {
   const std::string whole = print(entry_of(key_of(128), "ring"));
   const auto refusal_with = [&](const std::string& from, const std::string& to) {

@@ -25,7 +25,7 @@ NormalForm first_form(const Case& one) {
   return {};
 }
 
-// A form's homes with axes for digits.
+// A form's homes, with axes in place of digits.
 std::vector<Place> homes_in(const NormalForm& form) {
   std::vector<Place> places = form.places;
   for (Place& place : places) {

@@ -14,7 +14,7 @@
 
 namespace harpe {
 
-// A command line's subject: "attention", {"seq=64"}, "cp=4", a machine's name.
+// The subject of a command line: "attention", {"seq=64"}, "cp=4", a machine's name.
 struct CaseText {
   std::string op;
   std::vector<std::string> parameters;
@@ -22,12 +22,12 @@ struct CaseText {
   std::string machine = "h200x8";
   Contract contract = Contract::Standard;
   int cuts = 1;
-  std::string homes_of = "";  // the named schedule whose homes the caller fixes
+  std::string homes_of = "";  // the named schedule that gives the fixed homes
 };
 
 [[nodiscard]] std::string print(const CaseText& text);
 
-// What the search works on. `problem` points into the case: it does not move.
+// The input of a search. `problem` points into the case, which must not move.
 struct Case {
   CaseText text;
   Program program;
@@ -35,14 +35,14 @@ struct Case {
   Machine machine;
   NormalForm standard;
   Problem problem;
-  std::vector<Place> fixed;  // as Constraints has them
+  std::vector<Place> fixed;  // as in Constraints
   [[nodiscard]] SearchOptions options() const;
 };
 [[nodiscard]] std::unique_ptr<Case> make_case(const CaseText& text);
-// On a machine of the test's own.
+// On a machine that the test defines.
 [[nodiscard]] std::unique_ptr<Case> make_case(const CaseText& text, const Machine& machine);
 
-// Without its problem: for operators whose named schedules are all there is.
+// Without a problem, for operators that have only named schedules.
 [[nodiscard]] std::unique_ptr<Case> make_named_case(const CaseText& text);
 [[nodiscard]] std::unique_ptr<Case> make_named_case(const CaseText& text, const Machine& machine);
 
@@ -50,7 +50,7 @@ struct Case {
 // The form of a named schedule, which must apply.
 [[nodiscard]] NormalForm named_form(const Case& one, const std::string& schedule);
 
-// Two nodes of `gpus` processors: fast inside, `slowness` times slower between.
+// Nodes of `gpus` processors: fast inside, `slowness` times slower between nodes.
 struct Pairs {
   int nodes = 2;
   int gpus = 2;

@@ -20,7 +20,7 @@ using testing::Pair;
 
 using Held = std::vector<std::pair<std::string, AxisLayout>>;
 
-// Of the axes that some home divides.
+// The axes that some home divides, with their layouts.
 Held divided_axes_of(const Case& one, const NormalForm& form) {
   const Checked<Blocks> blocks = Blocks::make(one.program, one.mesh, form);
   Held held;
@@ -48,7 +48,7 @@ TEST(AxisLayout, of_named_schedules) {
   }
 }
 
-// Blocks of uneven sizes, of which the last may be empty.
+// Blocks have uneven sizes, and the last one may be empty.
 TEST(AxisLayout, of_sizes_that_ranks_do_not_divide) {
   for (const std::string seq : {"9", "13", "63", "65"}) {
     const auto one = causal(seq, "cp=4");
@@ -94,7 +94,7 @@ TEST(Constraints, name_what_breaks_them) {
             "error[I311]: `home of k` must be whole on every rank, but is Skv@cp");
 }
 
-// Whatever is searched: every answer keeps to the layout, the other layout's answers are none, and
+// In every search, each answer keeps to the layout, answers of the other layout are excluded, and
 // the best is proved.
 TEST(Constraints, of_layouts_hold_for_all_that_a_search_answers) {
   for (const auto& [seq, mesh] : {std::pair{"64", "cp=2"},
@@ -133,7 +133,7 @@ TEST(Constraints, of_layouts_hold_for_all_that_a_search_answers) {
   }
 }
 
-// All of the space, not the best alone; together they are those without a constraint.
+// Tests the whole space, not only the best. The candidates of both layouts are all candidates.
 TEST(Constraints, of_layouts_leave_only_candidates_that_keep_to_them) {
   const auto one = causal("64", "node=2,gpu=2");
   for (const Contract contract : {Contract::Standard, Contract::Free}) {
@@ -152,12 +152,12 @@ TEST(Constraints, of_layouts_leave_only_candidates_that_keep_to_them) {
     const auto zigzag = count(AxisLayout::Zigzag);
     EXPECT_GT(contiguous, 0);
     EXPECT_GT(zigzag, 0);
-    if (contract == Contract::Free) continue;  // where homes of one axis may be divided apart
+    if (contract == Contract::Free) continue;  // homes of one axis may differ here
     EXPECT_EQ(contiguous + zigzag, count(std::nullopt));
   }
 }
 
-// Where the table of positions is long.
+// The table of positions is long here.
 TEST(Constraints, of_zigzag_hold_on_many_ranks) {
   const auto one =
       make_case({"attention", {"seq=4096", "causal=true"}, "node=16,gpu=8", "h200x8x16"});
@@ -177,7 +177,7 @@ TEST(Constraints, of_zigzag_hold_on_many_ranks) {
 }
 
 TEST(Constraints, that_nothing_keeps_say_why) {
-  // Two positions a rank are too few for the two halves of a zigzag.
+  // Two positions per rank are too few for the two halves of a zigzag.
   const auto one = causal("4", "cp=4");
   SearchOptions options = one->options();
   options.constraints.layout = AxisLayout::Zigzag;

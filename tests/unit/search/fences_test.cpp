@@ -12,7 +12,7 @@
 namespace harpe {
 namespace {
 
-// Two nodes whose NICs hold signals back and whose drains are long.
+// Two nodes whose NICs delay signals and whose quiets are long.
 Machine held_back(double drain_us, double gap_us) {
   Machine machine = node_machine({.nodes = 2, .gpus = 2});
   MachineLevel& rail = machine.levels.back();
@@ -38,7 +38,7 @@ TEST(Fences, vary_in_all_puts_and_in_nothing_else) {
   const auto one =
       make_named_case({"attention", {"seq=1024", "heads=4"}, "node=2,gpu=2"}, held_back(20, 1));
   NormalForm form = named_form(*one, "double_ring");
-  EXPECT_TRUE(fence_variants_of(form, one->machine).empty());  // nothing is put
+  EXPECT_TRUE(fence_variants_of(form, one->machine).empty());  // the form has no puts
   for (NestForm& nest : form.nests) {
     for (NestItem& item : nest.items) {
       if (auto* const move = std::get_if<Move>(&item)) move->via = Via::Proxy;
@@ -52,15 +52,15 @@ TEST(Fences, vary_in_all_puts_and_in_nothing_else) {
     seen.insert(fences.front());
   }
   EXPECT_TRUE(seen.contains(Fence::Batched) && seen.contains(Fence::OneQuiet));
-  EXPECT_FALSE(seen.contains(Fence::Immediate));  // the machine does not count immediate data
+  EXPECT_FALSE(seen.contains(Fence::Immediate));  // without `proxy_count`
   Machine counting = one->machine;
   counting.levels.back().proxy_count = from_microseconds(0.1);
   EXPECT_EQ(fence_variants_of(form, counting).size(),
             fence_variants_of(form, one->machine).size() + 1);
 }
 
-// Whatever a drain and a gap of the NIC cost, what is chosen is no slower than any of its puts'
-// fences would make it.
+// For any cost of a quiet and of the NIC's gap, the chosen fence is no slower than any other fence
+// for the same puts.
 TEST(Fences, are_chosen_by_what_they_cost) {
   std::set<Fence> chosen;
   for (const auto& [drain, gap] : {std::pair(500.0, 0.1), std::pair(0.1, 500.0)}) {

@@ -1,4 +1,4 @@
-// Searches on many ranks: what is proved is the answer, and the time handed down ends the rest.
+// Searches on many ranks: only proved plans are answers, and the limit stops inner stages too.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -64,7 +64,7 @@ TEST(LargeSearch, compares_named_schedules_of_programs_without_a_space) {
   EXPECT_TRUE(result->top.front().simulated);
 }
 
-// Behind the first proof only the fastest plan is proved, and the next where that is refused.
+// After the first proof only the fastest plan is proved, and the next one if it is refused.
 std::unique_ptr<Case> case_of_several_plans() {
   return make_case({"gemm_rs", {"m=16384", "n=8192", "k=8192"}, "node=16,gpu=8", "h200x8x16"});
 }
@@ -82,7 +82,7 @@ TEST(LargeSearch, proves_the_first_plan_and_the_fastest) {
   ASSERT_TRUE(late.ok());
   EXPECT_GT(late->simulated, 2);
   EXPECT_LE(proofs, 2);
-  options.budget = std::chrono::hours(1);  // each faster one is proved at once
+  options.budget = std::chrono::hours(1);  // with time left, each faster plan is proved
   const Checked<SearchResult> early = search_case(*one, options);
   ASSERT_TRUE(early.ok());
   EXPECT_TRUE(early->complete);
@@ -110,7 +110,7 @@ TEST(LargeSearch, proves_the_next_where_the_fastest_is_refused) {
   }
 }
 
-// Of a plan that no proof finds right, nothing is an answer.
+// A plan that cannot be proved is never an answer.
 TEST(LargeSearch, passes_over_plans_that_are_not_proved) {
   const auto one = large_case();
   SearchOptions options = one->options();
@@ -154,8 +154,8 @@ TEST(LargeSearch, an_estimate_is_no_answer_when_the_time_ends) {
   EXPECT_NE(render(result.error()).find("before any plan of its 128 ranks"), std::string::npos);
 }
 
-// Behind the first proof the time ends while the next plan is made: of what asks then, most is its
-// lowering and simulation.
+// After the first proof the time ends while the next plan is made. Most checks of the limit are
+// then in its lowering and simulation.
 TEST(LargeSearch, gives_up_the_plan_that_is_being_made_when_the_time_ends) {
   const auto one = large_case();
   SearchOptions options = one->options();
@@ -194,7 +194,7 @@ TEST(LargeSearch, an_evaluation_is_given_up_while_it_lowers_and_while_it_simulat
   EXPECT_EQ(given_up, (std::set<std::string>{"lowering the sched", "simulating the pla"}));
 }
 
-// The plan of 1,024 ranks takes longer to make.
+// The plan of 1,024 ranks takes longer than the budget.
 TEST(LargeSearch, ends_within_its_budget_while_it_makes_a_plan) {
   const auto one =
       make_case({"gemm_rs", {"m=65536", "n=8192", "k=65536"}, "node=128,gpu=8", "h200x8x128"});

@@ -17,7 +17,7 @@
 namespace harpe {
 namespace rediscovery_test {
 
-// A schedule without what does not shape it: depths, initiators, transports, signals, wires.
+// A schedule without details of its moves: depths, initiators, transports, signals, wires.
 NormalForm bare(NormalForm form) {
   for (NestForm& nest : form.nests) {
     for (NestItem& item : nest.items) {
@@ -37,9 +37,9 @@ NormalForm bare(NormalForm form) {
   return form;
 }
 
-// What a bare schedule's plan does, whichever ranks do it: how often each amount is computed, and
-// how often each number of bytes crosses each level, by which kind of task. Two schedules with
-// equal texts do the same; digits may be ordered otherwise and yet the same be done.
+// The work of a bare schedule's plan, regardless of ranks: how often each amount is computed, and
+// how often each number of bytes crosses each level, by kind of task. Equal texts mean equal work,
+// even if digits are ordered differently.
 std::string deeds_of(const Case& one, const NormalForm& form) {
   const Checked<Plan> plan = lower(one.program, one.mesh, bare(form));
   if (!plan.ok()) return "";
@@ -67,7 +67,7 @@ std::string deeds_of(const Case& one, const NormalForm& form) {
   return out;
 }
 
-// Which axis every part of the refined mesh works on.
+// The axis that each part of the refined mesh divides.
 std::vector<std::string> dealt(const Case& one, const NormalForm& form) {
   const Mesh mesh = refined(one.mesh, form);
   std::map<std::string, std::string> axis_of;
@@ -99,7 +99,7 @@ std::vector<std::string> dealt(const Case& one, const Candidate& candidate) {
   return out;
 }
 
-// Parts that a digit spans together, or that are dealt alike, count as one.
+// Joins parts that a digit spans together or that divide the same axis.
 std::vector<std::string> joined(std::vector<std::string> parts) {
   std::map<std::string, std::int64_t> sizes;
   for (const std::string& part : parts) {
@@ -204,8 +204,8 @@ TEST(Rediscovery, finds_shift_reduce_which_has_no_name) {
   EXPECT_TRUE(verify(*plan).ok());
 }
 
-// Where a family should win: the search takes it, or what is no slower; and `near` says how much
-// faster, at most, that is.
+// A case that a family should win. The search must take the family or something no slower; `near`
+// bounds how much faster that may be.
 struct Ground {
   Wanted wanted;
   double near = 2;

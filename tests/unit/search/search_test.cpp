@@ -73,7 +73,7 @@ TEST(Search, keeps_to_the_memory_limit) {
   const SearchResult limited = expect_result(*one, options);
   for (const Evaluated& each : limited.top) EXPECT_LE(each.memory_bytes, *options.memory_limit);
   for (const Evaluated& each : limited.front) EXPECT_LE(each.memory_bytes, *options.memory_limit);
-  // What is not about 0.1 % faster than the best known is pruned.
+  // Candidates that are not about 0.1 % faster than the best known are pruned.
   EXPECT_GE(time_of(limited), 0.998 * time_of(free));
 }
 
@@ -92,7 +92,7 @@ TEST(Search, names_the_nearest_where_nothing_fits) {
   for (const Evaluated& each : expect_result(*one, options).front) {
     least = std::min(least, each.memory_bytes);
   }
-  // What is looked at is what may be fast: its least is near the least of all.
+  // The search examines only fast candidates; the smallest memory among them is near the minimum.
   const std::string needs = "needs ";
   const std::int64_t needed = std::stoll(text.substr(text.find(needs) + needs.size()));
   EXPECT_GE(needed, least);
@@ -114,8 +114,7 @@ TEST(Search, answers_with_what_it_has_when_it_is_interrupted) {
   EXPECT_LE(time_of(whole), time_of(part));
 }
 
-// Also where no named schedule may be chosen, as their homes are others: one of the space is
-// simulated.
+// Even if the fixed homes exclude every named schedule, one candidate of the space is simulated.
 TEST(Search, has_an_answer_however_early_it_is_interrupted) {
   const auto one = make_case({"attention", {"seq=256", "heads=8"}, "cp=4", "h200x8"});
   for (const bool fixes_homes : {false, true}) {
@@ -131,7 +130,7 @@ TEST(Search, has_an_answer_however_early_it_is_interrupted) {
 
 TEST(Search, says_so_when_it_is_ended_before_anything_was_evaluated) {
   const auto one = make_case({"attention", {"seq=65536"}, "node=16,gpu=8", "h200x8x16"});
-  SearchOptions options = one->options();  // too many ranks to make plans of the named ones
+  SearchOptions options = one->options();  // too many ranks to plan the named schedules
   options.interrupted = [] { return true; };
   const Checked<SearchResult> result = search_case(*one, options);
   ASSERT_FALSE(result.ok());
@@ -251,7 +250,7 @@ TEST(Search, knows_named_schedules_by_transports_that_the_machine_has) {
   EXPECT_NE(std::ranges::find(labels, "ring"), labels.end());
 }
 
-// Outlines alone said the time on so many ranks, and no plan was made.
+// Outlines alone must not decide on so many ranks: the best candidates get plans.
 TEST(Search, makes_plans_of_the_best_on_256_ranks) {
   const auto one =
       make_case({"gemm_rs", {"m=8192", "n=2048", "k=8192"}, "node=32,gpu=8", "h200x8x32"});
@@ -264,7 +263,7 @@ TEST(Search, makes_plans_of_the_best_on_256_ranks) {
   ASSERT_TRUE(again.ok());
   EXPECT_EQ(again->time, *best.simulated);
   EXPECT_EQ(again->memory_bytes, best.memory_bytes);
-  bool simulated = true;  // first what was simulated, by its time; then what was not
+  bool simulated = true;  // simulated ones come first, by time
   for (std::size_t i = 1; i < result.top.size(); ++i) {
     EXPECT_TRUE(simulated || !result.top[i].simulated);
     simulated = result.top[i].simulated.has_value();

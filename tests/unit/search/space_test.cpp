@@ -19,7 +19,7 @@ const std::vector<std::string> kGrouped = {"seq=16",     "heads=4",   "kv_heads=
                                            "head_dim=4", "dtype=f32", "causal=true"};
 const std::vector<std::string> kProduct = {"m=16", "n=16", "k=16"};
 
-// 2, 4, 6, 8 ranks and meshes of two axes; both contracts.
+// 2, 4, 6 and 8 ranks, meshes of two axes, both contracts.
 std::vector<CaseText> all_cases() {
   const std::string two = "h200x8";
   return {{"attention", kHeads, "cp=2", two},
@@ -66,7 +66,7 @@ TEST(Space, counts_what_it_enumerates) {
   }
 }
 
-// Why no plan can be made, by code: what only the walk over ranks and steps finds out.
+// Counts refusals by code; only the walk over ranks and steps may refuse a candidate.
 TEST(Space, is_lowered_and_proved_but_for_few) {
   const std::set<DiagCode> known = {DiagCode::F211, DiagCode::F212};
   std::int64_t all = 0;

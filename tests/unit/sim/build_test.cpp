@@ -23,7 +23,7 @@ const Activity& work_of(const BuiltWorkload& built, std::size_t task) {
   return built.workload.activities[static_cast<std::size_t>(built.begin_of_task[task])];
 }
 
-// Kernels as on H200s, with all SMs of the few that there are.
+// Kernels as on H200s, with no reserved SMs.
 launch::LaunchPlan launched_on_all(const Plan& plan) {
   launch::LaunchPlan launches = launched_by_h200(plan);
   for (launch::Launch& launch : launches.launches) launch.reserved_sms = 0;
@@ -74,7 +74,7 @@ TEST(Build, tasks_of_one_kernel_are_launched_once_and_stay) {
   EXPECT_EQ(seen.size(), 4U) << "a kernel per rank";
 }
 
-// However a kernel is cut, its tasks take together what it takes whole.
+// The tasks of a kernel together take the time of the whole kernel, however it is cut.
 TEST(Build, tasks_of_one_kernel_share_its_time) {
   const Machine machine = plain_machine(10);
   const std::vector<std::string> sizes = {"m=4096", "n=4096", "k=4096"};
@@ -90,7 +90,7 @@ TEST(Build, tasks_of_one_kernel_share_its_time) {
   EXPECT_NEAR(sum(plan_of("ag_gemm", sizes, "tp=4", "push")), whole, 0.001 * whole);
 }
 
-// A tile of K = 1024 for each of four ranks' 128 rows by 256 columns, on four SMs.
+// Four SMs, and one tile of K = 1024 for each rank's 128 rows by 256 columns.
 class HeldTiles : public testing::Test {
  protected:
   HeldTiles() {
@@ -107,7 +107,7 @@ class HeldTiles : public testing::Test {
     return build_workload(plan_, launches, machine_, {});
   }
 
-  // Each is of a rank's last product, waits for what that waits for, and takes so long.
+  // Each tail belongs to a rank's last GEMM, has its waits, and takes `seconds`.
   void expect_tails(const BuiltWorkload& built, double seconds) {
     int tails = 0;
     for (std::size_t i = 0; i < plan_.tasks.size(); ++i) {
@@ -130,12 +130,12 @@ class HeldTiles : public testing::Test {
   }
 
   static constexpr double kFlops = 2.0 * 512 * 256 * 1024;
-  static constexpr double kSeconds = kFlops / 10e12;  // of all four tiles, one an SM
+  static constexpr double kSeconds = kFlops / 10e12;  // of all four tiles, one per SM
   Plan plan_ = plan_of("ag_gemm", {"m=512", "n=1024", "k=1024"}, "tp=4", "push");
   Machine machine_ = plain_machine(10);
 };
 
-// Three SMs hold the tiles of other panels, and help the last no more than it helps them.
+// Three SMs hold the tiles of other panels, so no SM is free to help with the last tile.
 TEST_F(HeldTiles, a_tile_takes_what_all_of_a_wave_take) {
   expect_tails(build("tile 128x256 stages 4"), kSeconds);
 }
@@ -144,14 +144,14 @@ TEST_F(HeldTiles, parts_of_tiles_take_parts_of_that) {
   expect_tails(build("tile 128x256 stages 4 cut 4 behind tile 0"), kSeconds / 4);
 }
 
-// Of a kernel that takes no tiles: by itself the last takes one on four SMs, cut along its depth,
-// half of the gain lost.
+// In a kernel without tiles, the last task may use all four SMs by splitting its depth, which loses
+// half of the gain.
 TEST_F(HeldTiles, others_take_no_less_than_their_last_task_by_itself) {
   expect_tails(build("streams"), std::sqrt(0.5) * kSeconds);
 }
 
-// What leaves is stored at the end of the wave that makes it, and not when its part of the work is
-// over.
+// A fused store begins at the end of the wave that computes its tile, not when its share of the
+// work is done.
 TEST(Build, fused_stores_begin_once_whole_tiles_are_made) {
   const Plan plan = plan_of("gemm_rs", {"m=512", "n=256", "k=4096"}, "tp=4", "push");
   Machine machine = plain_machine(10);
@@ -159,7 +159,7 @@ TEST(Build, fused_stores_begin_once_whole_tiles_are_made) {
   for (launch::Launch& launch : launches.launches) {
     for (launch::Kernel& kernel : launch.kernels) kernel.variant = "tile 128x256 stages 4";
   }
-  // One wave: all panels are made at its end, however many there are.
+  // One wave: all panels are complete at its end, however many there are.
   const BuiltRun run = run_plan(plan, launches, machine, {});
   const auto span_of = [&](std::int32_t activity) {
     return run.engine.spans[static_cast<std::size_t>(activity)];
@@ -175,8 +175,8 @@ TEST(Build, fused_stores_begin_once_whole_tiles_are_made) {
   }
 }
 
-// Engines move bytes as they are: a kernel rounds, on all processors that there are. Pushed, sums
-// cross rounded, and are there later; pulled, in the type that they are held in.
+// Copy engines cannot convert, so a kernel on all SMs rounds. Pushed sums cross rounded and arrive
+// later; pulled sums cross in the type of their slot.
 TEST(Build, what_changes_type_on_its_way_is_moved_by_a_kernel) {
   const std::vector<std::string> sizes = {"m=1024", "n=1024", "k=1024"};
   const double rounded = 1024.0 * 1024 * 2 / 4;
@@ -220,7 +220,7 @@ TEST(Build, sums_that_takers_round_cross_as_they_are_held_and_are_added_in_passe
   EXPECT_NEAR(pulled - library, crossing + passes / 1000e9, 1e-11);
 }
 
-// Once for each tile that needs it; on a bus there is one memory for all.
+// An operand crosses once for each tile that needs it. On a bus all ranks share one memory.
 TEST(Build, what_is_read_in_place_crosses_for_every_tile) {
   const Plan plan = plan_of("ag_gemm", {"m=1024", "n=1024", "k=1024"}, "tp=4", "pull");
   Machine machine = plain_machine();
@@ -231,8 +231,8 @@ TEST(Build, what_is_read_in_place_crosses_for_every_tile) {
   EXPECT_NEAR(build_workload(plan, machine, {}).level_bytes.front(), others, 1);
 }
 
-// The engine copies the flag behind the data too; where nobody elsewhere waits, and on a core,
-// which writes a signal, there is no second copy.
+// The engine also copies the flag behind the data. There is no second copy if no other rank waits,
+// or on a CPU core, which writes the signal itself.
 TEST(Build, an_engine_is_started_once_more_for_a_flag) {
   const std::vector<std::string> sizes = {"m=512", "n=512", "k=512"};
   Machine machine = plain_machine();
@@ -274,7 +274,7 @@ TEST(Build, members_of_a_collective_start_together) {
   EXPECT_GE(*begins.begin(), us(100));
 }
 
-// Two puts of a proxy behind each other, and what their signals wait for.
+// Puts of one proxy in a row, and the waits of their signals.
 class Puts : public testing::Test {
  protected:
   Plan plan = [] {
@@ -287,7 +287,7 @@ class Puts : public testing::Test {
     }
     return made;
   }();
-  // Single processors on a switch that only proxies cross.
+  // Single processors on a switch that only proxies use.
   Machine machine = [] {
     Machine made = paired_machine(1e6);
     made.levels[0].size = 1;
@@ -295,7 +295,7 @@ class Puts : public testing::Test {
     return made;
   }();
 
-  // That leave their rank: others are copies in memory, which nobody posts.
+  // Puts that leave their rank. The other copies are in memory and are not posted.
   [[nodiscard]] std::int64_t puts() const {
     return std::ranges::count_if(
         plan.tasks, [&](const Task& task) { return is_put(plan, task) && task.bytes > 0; });
@@ -346,7 +346,7 @@ TEST_F(Puts, cost_what_their_fences_do) {
   EXPECT_EQ(times[Fence::Immediate], times[Fence::NicOrdered]);
 }
 
-// What a machine says of signals, of the NIC's order and of the receiver is paid where it is used.
+// The machine's costs of signals, NIC order and counting appear only where a fence uses them.
 TEST_F(Puts, pay_for_signals_for_their_order_and_for_counting) {
   machine.levels[1].proxy_word = us(1);
   machine.levels[1].proxy_count = us(1);
@@ -368,7 +368,7 @@ TEST_F(Puts, pay_for_signals_for_their_order_and_for_counting) {
   EXPECT_LE(times[Fence::Batched], times[Fence::NicOrdered]);
 }
 
-// The bytes that cross between nodes: in all, and of the GPU that sends most.
+// The bytes that cross between nodes: in total, and those of the GPU that sends most.
 struct Crossed {
   double all = 0;
   double most = 0;
@@ -388,8 +388,8 @@ Crossed crossed_of(const std::string& schedule) {
   return crossed;
 }
 
-// All 15 blocks of others pass the one GPU of each node that is next to the other; every GPU sends
-// its own once.
+// In a flat ring, one GPU per node forwards all 15 other blocks. In a double ring, every GPU sends
+// its own block once.
 TEST(Build, a_double_ring_crosses_nodes_with_a_fifteenth_of_what_a_ring_does) {
   const Crossed flat = crossed_of("ring");
   const Crossed nested = crossed_of("double_ring");
@@ -442,7 +442,7 @@ TEST(Tiles, parts_add_up_and_keep_their_order) {
   }
 }
 
-// A chain of two: the second begins when the first part of the first is over.
+// A chain of two: the second begins when the first part of the first has ended.
 TEST(Tiles, a_consumer_begins_when_the_first_part_is_there) {
   BuiltWorkload chain;
   chain.workload.queues = 2;

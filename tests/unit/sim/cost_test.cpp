@@ -88,7 +88,7 @@ TEST(Cost, within_a_rank_memory_is_read_and_written) {
   EXPECT_EQ(copy.uses.size(), 1U);
 }
 
-// Ranks 0 and 3 are on different rails: over the own rail to rank 2, then inside the pair.
+// Ranks 0 and 3 are on different rails: the way uses the own rail to rank 2, then the pair.
 TEST(Cost, another_rail_is_reached_through_the_destination_s_group) {
   const Machine machine = paired_machine();
   const std::vector<Hop> way = path_between(machine, RankId(0), RankId(3));
@@ -131,7 +131,7 @@ TEST(Cost, a_leaf_with_half_the_sms_takes_twice_as_long) {
   EXPECT_NEAR(taken(map, slower, ResourceKind::Sm, 0), 40e-6, 1e-7);
 }
 
-// Memory is what such a leaf waits for, with all SMs or with half of them.
+// The leaf is bound by memory, so half of the SMs take the same time.
 TEST(Cost, a_leaf_that_waits_for_memory_needs_no_more_time_on_fewer_sms) {
   const Machine machine = plain_machine();
   const ResourceMap map = map_resources(machine, 1);
@@ -161,7 +161,7 @@ TEST(Cost, passes_over_memory_are_launches_at_the_rate_of_additions) {
   EXPECT_EQ(passes({1e6}).work, us(1));
 }
 
-// States that tiles begin from come before all that the tiles do.
+// Initial states of tiles are loaded before the tiles' other work.
 TEST(Cost, nothing_hides_a_state_that_is_carried_on) {
   const Machine machine = plain_machine();
   const ResourceMap map = map_resources(machine, 1);

@@ -11,7 +11,7 @@ constexpr std::int64_t kMicro = 1'000'000;  // picoseconds
 
 Picoseconds us(std::int64_t time) { return Picoseconds(time * kMicro); }
 
-// Resources of capacity 1; an activity with `share` takes that much of them at full speed.
+// Resources have capacity 1; an activity with `share` uses that much of them at full speed.
 struct Builder {
   Workload workload;
 
@@ -54,7 +54,7 @@ TEST(Engine, an_activity_takes_its_start_and_its_work) {
   EXPECT_EQ(run.spans[0].cause, -1);
 }
 
-// Two at a time, those first that were ready first; who is let in says whose end let it.
+// Two at a time, in the order of readiness; the cause of a start is the end that freed its server.
 TEST(Engine, a_pool_runs_in_the_order_of_readiness) {
   Builder b;
   const std::int32_t pool = b.queue();
@@ -73,7 +73,7 @@ TEST(Engine, a_pool_runs_in_the_order_of_readiness) {
   EXPECT_EQ(run.spans[static_cast<std::size_t>(first)].cause, -1);
 }
 
-// A server that nobody ready wants waits for whoever is known to become so.
+// A free server waits for an activity that is known to become ready.
 TEST(Engine, a_pool_waits_for_delays) {
   Builder b;
   const std::int32_t pool = b.queue();
@@ -134,7 +134,7 @@ TEST(Engine, two_that_fit_beside_each_other_do_not_slow_down) {
   EXPECT_EQ(run.spans[0].bound, -1);
 }
 
-// 4 alone, then both at a half until the first is done, then the rest of the second alone.
+// 4 alone, then both at half speed until the first ends, then the second alone.
 TEST(Engine, speeds_change_when_others_come_and_go) {
   Builder b;
   const std::int32_t port = b.resource();
@@ -143,8 +143,8 @@ TEST(Engine, speeds_change_when_others_come_and_go) {
   EXPECT_EQ(ends(run_workload(b.workload)), (std::vector<std::int64_t>{16, 20}));
 }
 
-// Three fractions rise to 1/3, where the first port is full; what is left of the second port lets
-// the last rise to 2/3.
+// Three fractions rise to 1/3, where the first port is full. The rest of the second port lets the
+// last activity rise to 2/3.
 TEST(Engine, what_others_leave_is_shared_among_those_who_can_rise) {
   Builder b;
   const std::int32_t narrow = b.resource();
@@ -159,7 +159,7 @@ TEST(Engine, what_others_leave_is_shared_among_those_who_can_rise) {
   EXPECT_EQ(run.spans[3].bound, wide);
 }
 
-// Fair is the fraction of full speed, not what is taken.
+// Fairness concerns the fraction of full speed, not the amount of the resource.
 TEST(Engine, one_that_needs_more_gets_more) {
   Builder b;
   const std::int32_t port = b.resource(4);
@@ -187,7 +187,7 @@ TEST(Engine, longest_bound_is_the_one_that_held_back_longest) {
   EXPECT_EQ(ends(run), (std::vector<std::int64_t>{28, 4, 16}));
 }
 
-// A kernel that waits inside keeps its SMs: the copy kernel beside it gets what is left.
+// A kernel that waits inside keeps its SMs; the copy kernel beside it gets the rest.
 TEST(Engine, what_waits_in_a_running_kernel_keeps_its_sms) {
   for (const bool resident : {false, true}) {
     Builder b;
@@ -224,7 +224,7 @@ TEST(Engine, what_waits_in_a_circle_is_a_bug) {
   EXPECT_THROW((void)run_workload(b.workload), InternalError);
 }
 
-// 10 / 3 of a picosecond is no picosecond: an end is never early.
+// 10 / 3 is not a whole number of picoseconds; ends are rounded up, never early.
 TEST(Engine, ends_are_rounded_up) {
   Workload workload;
   workload.resources = {{.kind = ResourceKind::Egress, .capacity = 1}};

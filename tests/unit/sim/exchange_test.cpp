@@ -10,8 +10,8 @@
 namespace harpe {
 namespace exchange_test {
 
-// Nodes of two GPUs with a NIC each: a post takes 2 us, a signal 1, a put's way starts after 5 and
-// goes at 10 GB/s, a drain knows of it after 20 and takes 3, a signal is seen after 4.
+// Nodes of two GPUs with a NIC each: a post takes 2 us, a signal 1; a put leaves after 5 us at 10
+// GB/s; its completion shows after 20 and a quiet takes 3; a signal is seen after 4.
 Machine nodes_of_two(const std::string& nic = "") {
   const std::string from = " from assumed \"round\"\n";
   const std::string text =
@@ -44,7 +44,7 @@ Picoseconds us(double time) { return from_microseconds(time); }
 
 constexpr Burst kEight{.messages = 8, .destinations = 4, .bytes = 10000};  // 1 us each on the wire
 
-// One resource binds in each of these: the sums are on paper.
+// One resource binds in each case; the sums are computed on paper.
 TEST(Exchange, bursts_take_what_their_bottleneck_takes) {
   const Machine machine = nodes_of_two();
   EXPECT_EQ(burst_of(machine, "puts", kEight).total, us(8 * 2 + 5 + 1 + 4));
@@ -61,7 +61,7 @@ TEST(Exchange, bursts_take_what_their_bottleneck_takes) {
   EXPECT_EQ(burst_of(machine, "gpu", small).total, us(8 * 0.5 + 5 + 0.1 + 4));
 }
 
-// The receiver's proxy counts while it posts its own: both are one thread's.
+// The receiver's proxy counts arrivals and posts its own puts in one thread.
 TEST(Exchange, immediate_data_takes_the_proxy_of_the_receiver) {
   Burst many = kEight;
   many.messages = 800;
@@ -91,19 +91,19 @@ TEST(Exchange, drains_are_what_a_queue_stands_still_for) {
   EXPECT_EQ(burst_of(machine, "nic", kEight).fences, us(0));
 }
 
-// A signal that the NIC holds back holds back what follows: on its connection, or in all.
+// A signal that the NIC delays also delays what follows, on its connection or on all.
 TEST(Exchange, a_gap_of_the_nic_is_paid_per_signal_or_per_batch) {
   const Burst one{.messages = 8, .destinations = 1, .bytes = 10000};
   EXPECT_EQ(burst_of(nodes_of_two("nic_fence=10us"), "nic", one).total,
             us(2 + 5 + 1 + 10 + 7 * (1 + 10) + 4));
   EXPECT_EQ(burst_of(nodes_of_two("nic_drain=10us"), "batch", kEight).total,
             us(2 * 2 + 5 + 1 + 10 + 3 * (2 * 1 + 10) + 4));
-  // Where a gap is of one connection, others go on.
+  // A gap on one connection does not stop the others.
   EXPECT_LT(burst_of(nodes_of_two("nic_fence=10us"), "batch", kEight).total,
             burst_of(nodes_of_two("nic_drain=10us"), "batch", kEight).total);
 }
 
-// All nodes at work make it longer: 4 nodes are three more than one.
+// The gap grows with the number of nodes: 4 nodes are three more than one.
 TEST(Exchange, a_gap_of_the_nic_grows_with_nodes) {
   Machine machine = nodes_of_two("nic_drain=10us");
   machine.completions = {
@@ -114,7 +114,7 @@ TEST(Exchange, a_gap_of_the_nic_grows_with_nodes) {
   EXPECT_EQ(burst_of(machine, "epoch", kEight).total, us(8 * 2 + 5 + 1 + 60 + 3 + 8 * 1 + 4));
 }
 
-// 6 of 8 GPUs are beyond the own node.
+// 6 of 8 GPUs are on other nodes.
 TEST(Exchange, a_proxy_looks_at_all_peers_for_every_put) {
   EXPECT_EQ(burst_of(nodes_of_two("proxy_peer=0.5us"), "puts", kEight).total,
             us(8 * (2 + 6 * 0.5) + 5 + 1 + 4));
@@ -127,7 +127,7 @@ TEST(Exchange, a_message_rate_binds_small_puts) {
   EXPECT_NEAR(burst_of(machine, "puts", small).total.microseconds(), 2 + 5 + 8 * 10 + 4, kRounded);
 }
 
-// A weaker order never waits longer, but for what ends are rounded up by.
+// A weaker order is never slower, except for the rounding of ends.
 TEST(Exchange, weaker_orders_are_not_slower) {
   std::mt19937 random(7);
   const auto any = [&](int low, int high) {
@@ -157,7 +157,7 @@ ExpertLayer small_layer(std::int64_t tokens) {
   return {.hidden = 256, .inter = 512, .experts = 16, .topk = 4, .tokens = tokens};
 }
 
-// What the others do to it, it does to the others: one stands for all, to the picosecond.
+// All GPUs have the same traffic, so simulating one gives the exact time of all.
 TEST(Exchange, one_gpu_stands_for_all) {
   for (const std::string nic : {"", "nic_fence=7us", "nic_drain=7us messages=200000"}) {
     const Machine machine = nodes_of_two(nic);
@@ -179,10 +179,10 @@ TEST(Exchange, one_gpu_stands_for_all) {
   }
 }
 
-// No sum of parts and no maximum of them: it ends after each, and before both in turn.
+// The time exceeds each of the two parts, but is less than their sum.
 TEST(Exchange, tiles_run_while_others_are_on_their_way) {
   Machine machine = nodes_of_two();
-  for (LeafRate& rate : machine.rates) rate.peak /= 2;  // about what the wire takes
+  for (LeafRate& rate : machine.rates) rate.peak /= 2;  // about as long as the wire takes
   const Checked<Fabric> fabric = find_fabric(machine, 4);
   ASSERT_TRUE(fabric.ok());
   const PutPolicy& policy = *find_put_policy("batch");

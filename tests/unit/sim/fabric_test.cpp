@@ -37,7 +37,7 @@ std::string text_of(const std::string& path) {
   return text.str();
 }
 
-// What docs/fabric.md says of a row is what comes out.
+// The errors in docs/fabric.md are those computed here.
 TEST(Fabric, docs_say_how_far_off_each_published_figure_is) {
   const std::string docs = text_of(HARPE_SOURCE_DIR "/docs/fabric.md");
   for (const char* const name : kNetworks) {
@@ -56,8 +56,8 @@ TEST(Fabric, docs_say_how_far_off_each_published_figure_is) {
   }
 }
 
-// Of figures that nothing was chosen by. Those that are further off are explained in
-// docs/fabric.md.
+// Figures that were not used to choose parameters. docs/fabric.md explains those with larger
+// errors.
 TEST(Fabric, held_out_figures_are_within_15_percent_but_for_those_explained) {
   const std::map<std::string, double> explained = {
       {"alpha of put, Qwen3-30B, 16 nodes, to 2048 tokens", 0.46},
@@ -91,7 +91,7 @@ TEST(Fabric, held_out_figures_are_within_15_percent_but_for_those_explained) {
   EXPECT_EQ(seen.size(), explained.size());
 }
 
-// Searching is never worse than what was published, wherever one looks.
+// The searched policy is never worse than the published ones, in any regime.
 TEST(Fabric, the_best_policy_is_at_least_as_good_as_both_published_ones) {
   for (const char* const name : kNetworks) {
     const Machine machine = machine_of(name);

@@ -6,7 +6,7 @@
 namespace harpe {
 namespace {
 
-// The results of ulysses go back as sends of a library: each rank's are one launch.
+// The results of ulysses return as sends of a library: each rank's sends are one launch.
 TEST(Groups, sends_that_wait_for_their_packing_alone_start_once) {
   const Plan plan = plan_of("attention", {"seq=4096", "heads=8", "head_dim=64"}, "cp=4", "ulysses");
   for (const Launch launch : {Launch::Graph, Launch::Host}) {

@@ -15,7 +15,7 @@ launch::Place place(int alloc, Interval rows, Interval columns) {
   return {.alloc = AllocId(alloc), .span = {rows, columns}};
 }
 
-// Two bytes each, all in the rank's own memory.
+// Two bytes per element, all in the rank's own memory.
 double two_bytes(const launch::Place& place) {
   return 2.0 * static_cast<double>(place.span[0].size() * place.span[1].size());
 }
@@ -46,7 +46,7 @@ std::vector<TaskPart> parts(int count, double flops) {
   return all;
 }
 
-constexpr double kFlops = 2.0 * 32 * 16 * 64;  // of a panel's chunk
+constexpr double kFlops = 2.0 * 32 * 16 * 64;  // of one panel's chunk
 
 LaunchWork work_of(const Kernel& kernel, const std::vector<TaskPart>& tasks) {
   Processor processor;
@@ -125,7 +125,7 @@ TEST(KernelWork, attention_has_rows_by_panels_and_columns_by_arrivals) {
   EXPECT_EQ(work.carried, 2.0 * 32 * 8);
 }
 
-// Two tasks add to one target, and a third makes another.
+// Two tasks add to one target, two to another.
 TEST(KernelWork, waves_come_with_the_last_chunk) {
   const Ref one{.alloc = AllocId(0), .boxes = {}};
   const Ref other{.alloc = AllocId(1), .boxes = {}};

@@ -19,15 +19,15 @@ std::vector<std::string> sizes(std::int64_t m, std::int64_t n, std::int64_t k) {
   return {"m=" + std::to_string(m), "n=" + std::to_string(n), "k=" + std::to_string(k)};
 }
 
-// Only links and launches count.
+// Only links and launches take time.
 Machine links_alone() {
   Machine machine = plain_machine(1e6);
   machine.processor.memory_bandwidth = 1e18;
   return machine;
 }
 
-// Three ranks on a ring of four: the way from the last to the first leads through a processor
-// without a rank, and takes two links.
+// Three ranks on a ring of four: the way from the last to the first rank passes a processor without
+// a rank and takes two links.
 TEST(Simulate, ways_may_lead_through_processors_without_ranks) {
   Machine ring = links_alone();
   ring.levels.front().kind = LevelKind::Ring;
@@ -37,8 +37,8 @@ TEST(Simulate, ways_may_lead_through_processors_without_ranks) {
   EXPECT_GE(time_of(plan, ring), time_of(plan, links_alone()));
 }
 
-// What travels round a ring: all parts but one's own, one after the other; each begins when the one
-// before it is known to have come.
+// In a ring, each rank receives all other parts one after another; each copy begins when the
+// preceding one is known to have arrived.
 TEST(Simulate, a_ring_of_copies_takes_its_formula) {
   for (const int ranks : {4, 8, 16}) {
     const Plan plan =
@@ -49,7 +49,7 @@ TEST(Simulate, a_ring_of_copies_takes_its_formula) {
   }
 }
 
-// Every rank pulls from all others, each from another one at a time: no port is shared.
+// Every rank pulls from all other ranks, from a different one at any time: no port is shared.
 TEST(Simulate, pulling_from_all_takes_its_formula) {
   for (const int ranks : {4, 8, 16}) {
     const Plan plan =
@@ -79,7 +79,7 @@ TEST(Simulate, a_library_exchange_takes_its_formula) {
   const double exchanges =
       3 * (2 + collective_time(machine, CollectiveKind::AllToAll, 0, 8, tensor).microseconds());
   const Simulation simulation = *simulate(plan, machine);
-  const double packing = 8 * 2 + 1;  // of the first: a launch per destination, and an event
+  const double packing = 8 * 2 + 1;  // of q: a launch per destination, and an event
   Picoseconds last;                  // of q, k and v, one after the other
   for (std::size_t i = 0; i < plan.tasks.size(); ++i) {
     if (plan.tasks[i].kind == TaskKind::Collective) {
@@ -89,7 +89,7 @@ TEST(Simulate, a_library_exchange_takes_its_formula) {
   EXPECT_NEAR(last.microseconds(), packing + exchanges, 0.001 * exchanges);
 }
 
-// Where products take longer than copies, the copies hide behind all but nothing.
+// GEMMs take longer than copies and hide nearly all of them.
 TEST(Simulate, what_hides_behind_compute_costs_nothing) {
   const Plan plan = plan_of("ag_gemm", sizes(16384, 16384, 8192), "tp=8", "ring");
   const double step = 2.0 * 16384 * 16384 * 8192 / 64 / 10e12 * 1e6;
@@ -215,7 +215,7 @@ TEST(Simulate, a_ring_s_ranks_are_few) {
   }
 }
 
-// Faster links, more bandwidth, quicker launches: never slower here beyond the anomaly bound.
+// Faster links, memory or launches are never slower here, beyond the anomaly bound.
 TEST_F(EverySchedule, a_better_machine_is_not_slower) {
   for (const Plan& plan : plans) {
     const double before = time_of(plan, plain_machine());

@@ -32,7 +32,7 @@ class OnGpus : public testing::Test {
     return simulate(plan_, launches_, h200())->total.microseconds();
   }
 
-  // Each plan to so much of what it took.
+  // Expects predictions within `bound` of the measured times.
   struct MeasuredPlan {
     const char* op;
     std::vector<std::string> parameters;
@@ -46,7 +46,7 @@ class OnGpus : public testing::Test {
     }
   }
 
-  // Tasks of rank 0 of the kind that are done so.
+  // The tasks of rank 0 of this kind that are done this way.
   [[nodiscard]] std::int64_t count(TaskKind kind, DoneBy by) const {
     const TaskLaunches tasks(plan_, launches_);
     std::int64_t count = 0;
@@ -130,7 +130,7 @@ TEST_F(OnGpus, a_store_of_two_sums_waits_for_both) {
   EXPECT_EQ(stores, 2);
 }
 
-// A total leaves behind the product that it is of, the last wave of it behind all.
+// The stores of a total overlap its GEMM; only those of the last wave follow it.
 TEST_F(OnGpus, a_total_leaves_as_it_is_made) {
   launch("gemm_ar", {"m=4096", "n=4096", "k=1024"}, "tp=2", "push");
   EXPECT_EQ(count(TaskKind::Copy, DoneBy::FusedStore), 2);
@@ -151,7 +151,7 @@ TEST_F(OnGpus, a_total_leaves_as_it_is_made) {
   }
 }
 
-// The copy of a rank's own rows is neither made nor awaited.
+// A rank's own rows are neither copied nor awaited.
 TEST_F(OnGpus, a_kernel_reads_inputs_in_place) {
   launch("ag_gemm", kProduct, "tp=4", "push");
   EXPECT_EQ(count(TaskKind::Copy, DoneBy::Nothing), 1);
@@ -164,7 +164,7 @@ TEST_F(OnGpus, a_kernel_reads_inputs_in_place) {
   }
 }
 
-// What arrives is awaited by each panel; what the launch awaits before its kernel holds up all.
+// Each panel waits for its own arrivals; waits of the launch delay the whole kernel.
 TEST_F(OnGpus, panels_wait_inside) {
   launch("ag_gemm", kProduct, "tp=4", "push");
   const TaskLaunches tasks(plan_, launches_);
@@ -188,7 +188,7 @@ TEST_F(OnGpus, several_kernels_start_one_after_the_other) {
   }
 }
 
-// The simulator counts the tiles of all of them.
+// The simulator counts tiles from the variants' names.
 TEST_F(OnGpus, variants_of_gemms_name_their_tiles) {
   std::int64_t cut = 0;
   for (const char* const op : {"ag_gemm", "gemm_rs"}) {
@@ -209,7 +209,7 @@ TEST_F(OnGpus, variants_of_gemms_name_their_tiles) {
   EXPECT_GT(cut, 0);
 }
 
-// On cores of a CPU, and on machines that are no GPUs.
+// CPU cores, and other machines without GPUs.
 TEST(TaskLaunches, without_launches_each_task_is_by_itself) {
   const Plan plan = plan_of("gemm_rs", kProduct, "tp=4", "push");
   EXPECT_TRUE(launches_on(plan, plain_machine()).launches.empty());
@@ -238,9 +238,9 @@ TEST_F(OnGpus, are_priced_as_two_H200_take) {
   expect_priced(cases, 0.31);
 }
 
-// Their sums leave once all are made, and are added slowly: measured as above, with pairs of
-// blocks. So a kernel of many rows, whose sums leave one after the other, is faster for
-// all-reduces.
+// The sums of few rows leave after all are computed, and are added slowly: measured as above, with
+// pairs of blocks. For all-reduces the kernel for many rows, whose sums leave one after another, is
+// therefore faster.
 TEST_F(OnGpus, sums_of_few_rows_leave_at_the_end) {
   const std::vector<MeasuredPlan> cases = {
       {"gemm_rs", {"m=192", "n=5120", "k=8192"}, "push", 38.8},
@@ -256,8 +256,8 @@ TEST_F(OnGpus, sums_of_few_rows_leave_at_the_end) {
   EXPECT_LT(simulated_us("gemm_ar", shape, "push"), simulated_us("gemm_ar", shape, "one_shot"));
 }
 
-// Rows that come late, by blocks of the kernel, by an engine or by pulls in front of it: measured
-// on two H200 (bench/h200x2/recent/late_plans.jsonl).
+// Rows arrive late, from blocks of the kernel, from an engine or from pulls in front of it:
+// measured on two H200 (bench/h200x2/recent/late_plans.jsonl).
 TEST_F(OnGpus, rows_come_late_to_what_streams_weights) {
   const std::vector<MeasuredPlan> cases = {
       {"ag_gemm", {"m=4", "n=10240", "k=5120"}, "fused", 26.1},
@@ -277,7 +277,7 @@ TEST_F(OnGpus, rows_come_late_to_what_streams_weights) {
   expect_priced(cases, 0.08);
 }
 
-// Weights of 67 MB a rank: 15 us at 4.4 TB/s, which two readings would add once more.
+// Weights of 67 MB per rank: 15 us at 4.4 TB/s; reading them twice would add the same again.
 TEST_F(OnGpus, of_few_rows_read_weights_once) {
   const auto shape = [](const std::string& rows) {
     return std::vector<std::string>{"m=" + rows, "n=8192", "k=8192"};
@@ -289,7 +289,7 @@ TEST_F(OnGpus, of_few_rows_read_weights_once) {
             simulated_us("gemm_rs", shape("16"), "bulk"));
 }
 
-// Rows of another rank that a product reads in place come tile by tile, whole tiles of them.
+// A GEMM that reads another rank's rows in place loads them tile by tile, in whole tiles.
 TEST_F(OnGpus, operands_on_other_ranks_come_by_whole_tiles) {
   EXPECT_GT(simulated_us("ag_gemm", {"m=8", "n=28672", "k=4096"}, "pull"), 300);  // 925 measured
 }

@@ -30,7 +30,7 @@ TEST(Taxes, add_up_to_the_total_and_are_never_negative) {
   }
 }
 
-// One product on one rank, large: nothing but the roofline and one launch or two.
+// A large GEMM on one rank costs the roofline and one or two launches.
 TEST(Taxes, of_a_product_alone_are_its_launches) {
   const Plan plan = plan_of("gemm", sizes(8192, 8192, 8192), "r=1,c=1", "bulk");
   const Taxes taxes = *tax(plan, plain_machine(10), Launch::Graph);
@@ -42,7 +42,7 @@ TEST(Taxes, of_a_product_alone_are_its_launches) {
   EXPECT_EQ(taxes.bound.kind, ResourceKind::Sm);
 }
 
-// A gather, then the product: what tiles would overlap is nearly the shorter of the two.
+// A gather, then the GEMM: overlapping them by tiles would save nearly the shorter one.
 TEST(Taxes, of_a_bulk_gather_are_synchronization) {
   const Plan plan = plan_of("ag_gemm", sizes(16384, 8192, 8192), "tp=8", "bulk");
   Machine machine = plain_machine(100);
@@ -65,7 +65,7 @@ TEST(Taxes, of_many_small_steps_are_launches) {
   EXPECT_EQ(host.roofline, graph.roofline);
 }
 
-// Partial sums that pass through memory between a product and its folds.
+// Partial sums pass through memory between a GEMM and its folds.
 TEST(Taxes, of_partial_sums_are_locality) {
   Machine machine = plain_machine(1000);
   machine.processor.memory_bandwidth = 200e9;
@@ -76,7 +76,7 @@ TEST(Taxes, of_partial_sums_are_locality) {
   EXPECT_GT(taxes.locality.seconds(), 0.3 * taxes.total.seconds());
 }
 
-// Whoever is late, all wait for the gather.
+// A delay of any rank delays all, because all wait for the gather.
 TEST(Taxes, skew_of_a_bulk_schedule_is_passed_on) {
   const Plan plan = plan_of("ag_gemm", sizes(8192, 8192, 8192), "tp=8", "bulk");
   EXPECT_NEAR(tax(plan, plain_machine(), Launch::Graph)->skew_sensitivity, 1, 1e-6);

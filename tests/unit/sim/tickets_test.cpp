@@ -29,7 +29,7 @@ TEST(Tickets, one_wave_holds_all_panels) {
   EXPECT_EQ(tickets.steps(3, 3), 1);
 }
 
-// 160 tiles: 132 whole ones, and 28 behind them in 4 parts each.
+// 160 tiles: 132 whole ones, then 28 in 4 parts each.
 TEST(Tickets, parts_take_a_part_of_a_step) {
   Tickets tickets({.rows = 128, .columns = 256, .parts = 4, .whole = 132}, 132);
   for (int panel = 0; panel < 4; ++panel) tickets.add(1, 512, 2560);
@@ -38,7 +38,7 @@ TEST(Tickets, parts_take_a_part_of_a_step) {
   EXPECT_EQ(tickets.steps(3, 3), 1) << "behind its first tile comes no other";
 }
 
-// Eight panels of 16 rows are eight rows of tiles, which take two waves where 128 rows take one.
+// Eight panels of 16 rows are eight rows of tiles, which need two waves; 128 rows need one.
 TEST(Tickets, panels_are_tiles_of_their_own) {
   Tickets few({.rows = 128, .columns = 128}, 132);
   for (int panel = 0; panel < 8; ++panel) few.add(1, 16, 4096);
@@ -48,7 +48,7 @@ TEST(Tickets, panels_are_tiles_of_their_own) {
   EXPECT_EQ(whole.apart(), 1);
 }
 
-// 192 rows leave a cluster's tile of 256 a quarter empty, which its blocks by themselves would not.
+// 192 rows leave a quarter of a cluster's 256-row tile empty; single blocks would not.
 TEST(Tickets, panels_leave_clusters_half_empty) {
   Tickets tickets({.cluster = 2, .rows = 256, .columns = 128}, 66);
   tickets.add(1, 192, 5120);
@@ -62,7 +62,7 @@ TEST(Tickets, read_less_of_operands_where_tiles_are_large) {
   EXPECT_LT(Tickets({.cluster = 2, .rows = 256, .columns = 128}, 66).reads(), 1.0 / 64);
 }
 
-// What arrivals of panels and the tiles of each block say is said by the first tickets of panels.
+// The first tickets of panels predict the arrivals of panels and the tiles of each block.
 TEST(Tickets, are_how_blocks_take_tiles) {
   std::mt19937_64 random(11);
   const auto draw = [&](std::int64_t least, std::int64_t most) {

@@ -88,7 +88,7 @@ TEST(Diag, takes_no_option_from_what_users_write) {
   EXPECT_EQ(render_message(diag), "expected x, found {option:mesh}");
 }
 
-// The first remedy that has arguments, whichever code has it.
+// The first remedy with arguments, of any code.
 TEST(Diag, fills_the_remedy_too) {
   const auto entry = std::ranges::find_if(
       all_diags(), [](const DiagInfo& each) { return !placeholders_of(each.remedy).empty(); });
@@ -120,7 +120,7 @@ TEST(DiagTable, every_message_is_written_in_the_house_style) {
   for (const DiagInfo& entry : all_diags()) {
     SCOPED_TRACE(entry.name);
     ASSERT_FALSE(entry.message.empty());
-    // An initialism, such as GPU, stays one.
+    // An initialism such as GPU keeps its capitals.
     EXPECT_FALSE(is_capital(entry.message[0]) && !is_capital(entry.message[1]));
     EXPECT_FALSE(entry.message.ends_with('.'));
     EXPECT_EQ(std::ranges::count(entry.message, '{'), std::ranges::count(entry.message, '}'));
@@ -130,7 +130,7 @@ TEST(DiagTable, every_message_is_written_in_the_house_style) {
   }
 }
 
-// So that whoever can fill the message can fill the remedy.
+// The arguments of the message must suffice for the remedy.
 TEST(DiagTable, a_remedy_has_no_argument_of_its_own) {
   for (const DiagInfo& entry : all_diags()) {
     const std::set<std::string> known = placeholders_of(entry.message);
@@ -169,7 +169,7 @@ TEST(Nearest, is_the_first_of_equally_near_ones) {
 TEST(Nearest, takes_the_one_that_a_beginning_means) {
   const std::vector<std::string> words = {"--seed", "--schedule", "--mesh", "--memory"};
   EXPECT_EQ(nearest("--sched", words), "--schedule");
-  EXPECT_EQ(nearest("--me", words), "--mesh");  // not the only one: the nearest
+  EXPECT_EQ(nearest("--me", words), "--mesh");  // several match; the nearest one wins
 }
 
 TEST(Nearest, takes_capitals_for_small_letters) {

@@ -49,7 +49,7 @@ TEST(Threads, are_awaited_for_a_while) {
   EXPECT_TRUE(Threads(0, [](std::size_t) {}).end_within(std::chrono::milliseconds(0)));
 }
 
-// The exit status of `body` in a process of its own, as limits hold for a whole process.
+// The exit status of `body` in a new process, because limits apply to whole processes.
 template <class Body>
 int status_alone(const Body& body) {
   const pid_t child = ::fork();
@@ -59,7 +59,7 @@ int status_alone(const Body& body) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-// Stacks of 3 TiB: the addresses of a process, 128 TiB, are enough for some threads.
+// Stacks of 3 TiB: the address space of 128 TiB fits only some threads.
 void allow_few_threads() {
   constexpr std::size_t kStack = std::size_t{3} << 40;
   pthread_attr_t attributes;
@@ -68,7 +68,7 @@ void allow_few_threads() {
   ::pthread_setattr_default_np(&attributes);
 }
 
-// Those that are there already would wait at the barrier for ever, had they begun.
+// Threads that had begun would wait at the barrier for ever.
 TEST(Threads, begin_all_or_none) {
   EXPECT_EQ(status_alone([] {
               allow_few_threads();

@@ -45,11 +45,11 @@ TEST(ReadWhole, reads_what_is_there_also_through_a_link) {
   EXPECT_EQ(*read_whole(folder.at("link")), text);
   std::ofstream(folder.at("empty"));
   EXPECT_EQ(*read_whole(folder.at("empty")), "");
-  // Files of the system say that they have no bytes.
+  // System files report a size of 0.
   EXPECT_FALSE(read_whole("/proc/self/status")->empty());
 }
 
-// None of these is waited for: opened as usual, the pipe would wait for a writer for ever.
+// None of these may block: a plain open of the pipe would wait for a writer for ever.
 TEST(ReadWhole, refuses_what_is_no_regular_file) {
   const Folder folder;
   EXPECT_EQ(refusal(folder.at("no")), refused(folder.at("no"), "No such file or directory"));
@@ -62,7 +62,7 @@ TEST(ReadWhole, refuses_what_is_no_regular_file) {
             refused(folder.at("zero"), "it is a device, not a regular file"));
 }
 
-// A pipe with a writer would give bytes as long as it likes.
+// A pipe with a writer could supply bytes without end.
 TEST(ReadWhole, refuses_a_pipe_that_is_being_written) {
   const Folder folder;
   ASSERT_EQ(::mkfifo(folder.at("pipe").c_str(), 0600), 0);

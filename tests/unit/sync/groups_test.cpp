@@ -38,8 +38,8 @@ TEST(Groups, wait_for_signals_alone) {
   }
 }
 
-// A kernel cannot raise a signal before its end that it needs an answer to.
-// The other kernel stays one.
+// A kernel raises signals at its end, so it cannot wait for an answer to one of them. The group
+// falls apart; the other kernel stays one.
 TEST(Groups, fall_apart_where_their_end_would_close_a_circle) {
   Plan plan = test::push_plan();
   const std::vector<TaskId> members = find_groups(plan).members.front();
@@ -76,7 +76,7 @@ TEST(Groups, are_none_where_a_task_waits_for_several) {
   EXPECT_EQ(find_groups(plan).members, std::vector<std::vector<TaskId>>(1, members[1]));
 }
 
-// A copy by the tensor memory accelerator is counted chunk by chunk where it arrives.
+// The receiver counts a TMA copy chunk by chunk.
 TEST(Wiring, counts_the_chunks_of_a_copy_that_kernels_may_make) {
   constexpr std::int64_t kBytes = 3 * kChunkBytes + 16;
   Plan plan = test::scatter_gemm(2, 8, 8, 8, "f32", false);
@@ -100,7 +100,7 @@ TEST(Wiring, counts_the_chunks_of_a_copy_that_kernels_may_make) {
   EXPECT_GT(signals, 0);
 }
 
-// What a library does is over on a rank only when nobody needs that rank's part any more.
+// A library's collective ends on a rank only when no other rank needs that rank's part.
 TEST(Wiring, lets_a_collective_that_ends_by_itself_raise_nothing_behind) {
   const Plan plan = test::exchange(2, 1000, true);
   Wiring wiring = wire(plan, find_groups(plan), kChunkBytes);

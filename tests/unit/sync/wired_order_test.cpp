@@ -29,7 +29,7 @@ TEST(WiredOrder, tells_what_begins_once_a_put_has_landed) {
   EXPECT_FALSE(behind[27]);
 }
 
-// An Entry waits for what the execution before raised.
+// An Entry waits for signals of the previous execution.
 TEST(WiredOrder, is_of_one_execution) {
   const Plan plan = test::scatter_gemm(2, 8, 8, 8, "f32", false);
   const WiredOrder order = order_of(plan);

@@ -22,14 +22,14 @@ Wiring wired(const Plan& plan) { return wire(plan, find_groups(plan), kChunkByte
 
 TaskId id_of(std::size_t index) { return TaskId(static_cast<std::int64_t>(index)); }
 
-// Every plan here.
+// All plans of these tests.
 std::vector<Plan> plans() {
   return {test::exchange(3, 12, false), test::exchange(3, 12, true),
           test::gather_gemm(4, 8, 8, 8, "f32"), test::scatter_gemm(2, 8, 8, 8, "f32", true),
           test::split_keys(2, 8, 8, false, "f32")};
 }
 
-// Whether every rank leaves the others' homes alone.
+// True if no rank accesses another rank's homes.
 bool is_private(const Plan& plan) {
   for (std::size_t task = 0; task < plan.tasks.size(); ++task) {
     for (const std::vector<Ref>* refs : {&plan.tasks[task].reads, &plan.tasks[task].writes}) {
@@ -52,7 +52,7 @@ TEST(Wiring, makes_events_of_syncs_within_a_rank_and_flags_of_others) {
       const TaskWiring& to = wiring.tasks[sync.to.index()];
       const std::size_t rank = rank_at(plan, sync.to);
       if (rank_at(plan, sync.from) == rank) {
-        // Every queue is behind its Entry anyway.
+        // Every queue starts behind its Entry anyway.
         const bool is_entry = plan.tasks[sync.from.index()].kind == TaskKind::Entry;
         EXPECT_TRUE(is_entry || std::ranges::count(to.after, sync.from) == 1);
         continue;
@@ -70,8 +70,8 @@ TEST(Wiring, makes_events_of_syncs_within_a_rank_and_flags_of_others) {
   }
 }
 
-// What waits for nobody waits for a signal that nobody raises; what is raised more often than it
-// says runs ahead.
+// A wait without a producer would never end; a signal raised more often than declared would run
+// ahead.
 TEST(Wiring, raises_every_signal_as_often_as_it_says) {
   for (const Plan& plan : plans()) {
     const Wiring wiring = wired(plan);
@@ -140,8 +140,8 @@ TEST(Wiring, begins_every_queue_behind_the_entry_of_its_rank) {
   }
 }
 
-// Two ranks push into each other's inboxes: each may begin once the other is done with the
-// execution before, and nobody waits for an Entry.
+// Two ranks push into each other's inboxes. Each may begin once the other has ended the previous
+// execution; no rank waits for an Entry.
 TEST(Wiring, gives_credit_for_slots_where_homes_are_left_alone) {
   Plan plan = test::scatter_gemm(2, 8, 8, 8, "f32", false);
   ASSERT_TRUE(is_private(plan));
@@ -165,7 +165,7 @@ TEST(Wiring, gives_credit_for_slots_where_homes_are_left_alone) {
                           .signal = entry.waits.front()};
     EXPECT_EQ(std::ranges::count(wiring.tasks[other.index()].raises, raise), 1);
   }
-  // A rank that reads the other's home must know that it has entered.
+  // A rank that reads another rank's home must wait for its Entry.
   for (Task& task : plan.tasks) {
     if (task.kind != TaskKind::Copy || rank_at(plan, id_of(&task - plan.tasks.data())) != 0) {
       continue;
@@ -227,8 +227,8 @@ TEST(Wiring, lets_members_of_a_collective_arrive_and_leave_together) {
   }
 }
 
-// A put ends where it lands: there its signals are raised, behind its arrival; and whatever is told
-// to another node is posted, while signals within one never are.
+// A put ends where it lands: its signals are raised there, behind its arrival. Signals to another
+// node are posted; signals within a node never are.
 TEST(Wiring, lands_puts_on_the_rank_that_they_go_to) {
   const Plan plan = test::by_proxy(test::push_plan(), Fence::NicOrdered);
   const Groups groups = find_groups(plan);
@@ -266,7 +266,7 @@ TEST(Wiring, lands_puts_on_the_rank_that_they_go_to) {
   }
 }
 
-// Behind an event on its own rank a put is known to be taken, and all before it in its queue.
+// An event behind a put shows that this put and all earlier ones of its queue are taken.
 TEST(Wiring, asks_the_other_rank_where_a_task_comes_behind_a_put) {
   Plan plan = test::by_proxy(test::push_plan(), Fence::NicOrdered);
   const std::vector<TaskId> puts = puts_of(plan);
@@ -292,8 +292,8 @@ TEST(Wiring, asks_the_other_rank_where_a_task_comes_behind_a_put) {
   }
 }
 
-// An epoch's signal to one rank says that puts to others have arrived; that they have landed, who
-// counts on it is told besides.
+// An epoch's signal to one rank shows that puts to other ranks have arrived. A task that needs
+// their landing gets a further signal.
 TEST(Wiring, waits_for_landings_that_an_epoch_tells_of_by_way_of_others) {
   for (const Fence fence : {Fence::OneQuiet, Fence::PerDestination}) {
     Plan plan = test::by_proxy(test::scatter_gemm(3, 12, 8, 8, "f32", false), fence);
@@ -308,7 +308,7 @@ TEST(Wiring, waits_for_landings_that_an_epoch_tells_of_by_way_of_others) {
       });
     };
     const TaskId told = signal_of(puts[0])->to;
-    // The first put's own signal goes; the second's reaches its reader by way of the other rank.
+    // Removes the first put's own signal; the second's reaches its reader through the other rank.
     const TaskId teller = signal_of(puts[1])->to;
     *signal_of(puts[0]) = {.from = teller, .to = told, .kind = SyncKind::Flag, .flag = 77};
     const Wiring wiring = wired(plan);
@@ -322,11 +322,11 @@ TEST(Wiring, waits_for_landings_that_an_epoch_tells_of_by_way_of_others) {
   }
 }
 
-// Signals of barriers are counted within a node, and set one by one across.
+// Barriers count signals within a node, but set one signal per rank across nodes.
 TEST(Wiring, counts_no_signal_that_is_posted) {
   Plan plan = test::exchange(4, 8, false);
   plan.mesh.axes = {{"node", 2}, {"gpu", 2}};
-  // Rank 0 puts one block to the other node, so there are nodes.
+  // Rank 0 puts one block to the other node, so that the plan uses the network.
   for (std::size_t i = 0; i < plan.tasks.size(); ++i) {
     Task& task = plan.tasks[i];
     if (task.kind != TaskKind::Copy || rank_at(plan, id_of(i)) != 0) continue;
@@ -356,8 +356,8 @@ TEST(Wiring, counts_no_signal_that_is_posted) {
   }
 }
 
-// On CPUs a put is one task: nobody lands it, whatever the mesh says of nodes, and what waits for
-// its end waits even in its own queue.
+// On CPU ranks a put is a single task without a landing, whatever the mesh says of nodes. A task
+// behind its end waits for it even in the same queue.
 TEST(Wiring, leaves_puts_of_cpu_ranks_to_the_network) {
   Plan plan = test::by_proxy(test::push_plan(), Fence::PerPut);
   const std::vector<TaskId> puts = puts_of(plan);

@@ -26,7 +26,7 @@ class EveryProvider : public testing::TestWithParam<const char*> {
     if (std::string(GetParam()) == "shared") return shared();
     return make_fabric_provider({.provider = GetParam(), .interface = interface()});
   }
-  // The older shared memory of libfabric has no interface.
+  // libfabric's older shared-memory provider has no interface.
   [[nodiscard]] static std::string interface() {
     return std::string(GetParam()) == "shm" ? "" : "lo";
   }
@@ -34,7 +34,7 @@ class EveryProvider : public testing::TestWithParam<const char*> {
 
 constexpr std::int64_t kBlock = 512;
 
-// Each rank in a thread, with a proxy of its own.
+// Runs each rank in a thread, with its own proxy.
 void in_every_rank(const EndpointOptions& options, const std::vector<std::size_t>& sizes,
                    const test::MakeProvider& make, const std::function<void(RankEnd&)>& run) {
   std::vector<int> ranks(static_cast<std::size_t>(options.ranks));
@@ -52,7 +52,7 @@ std::uint64_t& number_at(RankEnd& end, std::int64_t offset) {
   return end.at<std::uint64_t>(0, offset);
 }
 
-// Every rank puts a block to every other and signals it; each counts what it got.
+// Every rank puts a block to every other rank with a signal, and counts what it receives.
 TEST_P(EveryProvider, brings_data_and_then_its_signal_to_every_rank) {
   constexpr int kRanks = 3;
   in_every_rank({.ranks = kRanks}, {2 * kRanks * kBlock, 64}, make, [](RankEnd& end) {
@@ -75,7 +75,7 @@ TEST_P(EveryProvider, brings_data_and_then_its_signal_to_every_rank) {
         ASSERT_TRUE(waited.ok()) << render(to_diag(waited.error()));
         ASSERT_GE(number_at(end, peer * kBlock), 1000 * epoch + static_cast<std::uint64_t>(peer));
       }
-      // The source is written again, and the others' blocks are read: all are here first.
+      // The source is overwritten next, and blocks are read; so all puts must arrive first.
       ASSERT_TRUE(end.endpoint->quiet_all().ok());
       end.meet();
     }
@@ -140,7 +140,7 @@ TEST(Endpoint, refuses_memory_that_the_other_rank_did_not_register) {
                   " refuses a descriptor for memory of rank 1: a destination of 512 bytes at 1 of "
                   "region 0, which has 512");
     EXPECT_FALSE(end.endpoint->signal(1, {.word = {.region = 2}}).ok());
-    EXPECT_FALSE(end.endpoint->error());  // what was not in the ring harms nobody
+    EXPECT_FALSE(end.endpoint->error());  // refused before it reached the ring
   });
 }
 
@@ -164,7 +164,7 @@ TEST(Endpoint, refuses_contacts_that_are_none) {
   bytes[0] = std::byte{200};
   EXPECT_FALSE(parse_contact(bytes));
   bytes[0] = std::byte{2};
-  bytes[15] = std::byte{0xff};  // a size below zero
+  bytes[15] = std::byte{0xff};  // a negative size
   EXPECT_FALSE(parse_contact(bytes));
 }
 

@@ -26,7 +26,7 @@ TEST(Fabric, refuses_an_interface_that_is_not_there) {
   EXPECT_EQ(provider.error().code, DiagCode::N013);
 }
 
-// The figures of libfabric 1.17 that the choice of orderings rests on.
+// The properties of libfabric 1.17 on which the choice of orderings relies.
 TEST(Fabric, relies_on_what_providers_return_and_not_on_what_they_accept) {
   if (!is_built()) GTEST_SKIP() << "skipped: this build has no libfabric";
   for (const FabricOffer& offer : examine_fabric("")) {
@@ -48,8 +48,8 @@ TEST(Fabric, relies_on_what_providers_return_and_not_on_what_they_accept) {
   }
 }
 
-// Below the descriptors, whose check a hostile sender would leave out: the receiving side's
-// provider holds each write to what was registered.
+// A hostile sender could omit the check of descriptors. The receiver's provider must therefore
+// limit each write to registered memory.
 TEST(Fabric, lets_nobody_write_outside_of_what_is_registered) {
   if (!is_built()) GTEST_SKIP() << "skipped: this build has no libfabric";
   constexpr std::size_t kSize = 4096;
@@ -111,7 +111,7 @@ TEST(Fabric, names_the_rank_that_is_gone) {
         }
         end.meet();
         if (end.rank == 1) {
-          end.proxy->stop();  // as if the process hung: what is put into it never arrives
+          end.proxy->stop();  // as if the process hung: from here on, puts to it never arrive
         }
         end.meet();
         if (end.rank == 1) return;

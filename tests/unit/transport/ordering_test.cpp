@@ -14,7 +14,7 @@ struct Row {
   Policy policy;
   Guarantees given;
   bool may_hold;
-  std::string expected;  // "ordering, hold, drain", or the message of a refusal
+  std::string expected;  // "ordering, hold, all or one", or a refusal
 };
 
 std::string text_of(const Row& row) {

@@ -21,7 +21,7 @@ std::string address_of(const std::string& name) {
 
 Blob blob_of(int rank) { return Blob(static_cast<std::size_t>(rank * 100), std::byte(rank)); }
 
-// Gathers in every rank, each in a thread, some rounds.
+// Gathers three times in every rank, each in a thread.
 void expect_gathered(const std::string& address, int ranks) {
   std::vector<std::jthread> threads;
   for (int rank = 0; rank < ranks; ++rank) {
@@ -75,7 +75,7 @@ TEST(RendezvousNews, says_which_rank_is_gone) {
   EXPECT_THAT(render_message(all.error()), testing::EndsWith("rank 1 is gone"));
 }
 
-// A rank that came is gone before all have come: nobody waits for the rest.
+// A rank joins and exits before all have joined: the others stop waiting at once.
 TEST(RendezvousNews, says_who_is_gone_before_all_have_come) {
   const std::string address = address_of("early-end");
   const auto start = std::chrono::steady_clock::now();
@@ -99,7 +99,7 @@ TEST(RendezvousNews, says_who_is_gone_before_all_have_come) {
 
 using Member = std::function<void(Rendezvous&)>;
 
-// Each in a thread, from the first rank on; what one does ends with its connections.
+// Runs each member in a thread, in the order of ranks; its connections close when it returns.
 void with_members(const std::string& address, const std::vector<Member>& members) {
   std::vector<std::jthread> threads;
   for (std::size_t rank = 0; rank < members.size(); ++rank) {
@@ -113,7 +113,7 @@ void with_members(const std::string& address, const std::vector<Member>& members
   }
 }
 
-// Rank 2 is gone while rank 1 is at something else: nobody waits for rank 1, and all know whom for.
+// Rank 2 exits while rank 1 is busy. No rank waits for rank 1, and all ranks name rank 2.
 TEST(RendezvousNews, tells_all_who_is_gone_though_another_is_busy) {
   for (const std::string& address : {address_of("busy"), std::string("127.0.0.1:29733")}) {
     const auto start = std::chrono::steady_clock::now();
@@ -131,7 +131,7 @@ TEST(RendezvousNews, tells_all_who_is_gone_though_another_is_busy) {
                            },
                            [&](Rendezvous& busy) {
                              while (!is_known) std::this_thread::sleep_for(5ms);
-                             std::this_thread::sleep_for(50ms);  // rank 0 is gone too by now
+                             std::this_thread::sleep_for(50ms);  // by now rank 0 has exited too
                              expect_named(busy, "rank 2 is gone");
                            },
                            [](Rendezvous&) {},
@@ -151,7 +151,7 @@ TEST(RendezvousNews, hears_between_exchanges_who_is_gone) {
   with_members(address_of("news"), {expect_news, [](Rendezvous&) {}, expect_news, expect_news});
 }
 
-// Who gives early is no news; who is late finds nobody.
+// An early contribution is not news. A late rank finds that rank 0 has gone.
 TEST(RendezvousNews, waits_for_who_is_late_no_longer_than_it_is_asked_to) {
   with_members(address_of("early"), {[](Rendezvous& host) {
                                        std::this_thread::sleep_for(50ms);
@@ -187,7 +187,7 @@ TEST(RendezvousNews, passes_on_that_a_rank_has_stopped) {
   with_members(address_of("stopped"), {answer, answer, stop, answer});
 }
 
-// Rank 0 has nothing to wait for itself: it asks the others, and hears of the end from one of them.
+// Rank 0 itself waits for nothing: it asks the other ranks, and one of them reports the stop.
 TEST(RendezvousNews, passes_it_on_while_it_asks_the_others) {
   const auto start = std::chrono::steady_clock::now();
   with_members(address_of("asking"),
@@ -208,7 +208,7 @@ TEST(RendezvousNews, passes_it_on_while_it_asks_the_others) {
   EXPECT_LT(std::chrono::steady_clock::now() - start, 4s) << "who says nothing is not waited for";
 }
 
-// Who hangs is told from who has more to do: that one is heard of.
+// A hanging rank differs from a busy one: the busy one still reports.
 TEST(RendezvousNews, waits_for_who_is_heard_of_and_not_for_who_is_silent) {
   const auto start = std::chrono::steady_clock::now();
   std::atomic<bool> is_over = false;
@@ -233,7 +233,7 @@ TEST(RendezvousNews, waits_for_who_is_heard_of_and_not_for_who_is_silent) {
   EXPECT_LT(std::chrono::steady_clock::now() - start, 5s);
 }
 
-// Rank 0 may hang as well.
+// Rank 0 may hang too.
 TEST(RendezvousNews, does_not_wait_for_a_silent_rank_0) {
   std::atomic<bool> is_over = false;
   with_members(address_of("silent-host"), {[&](Rendezvous&) {

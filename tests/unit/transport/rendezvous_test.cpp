@@ -44,7 +44,7 @@ TEST(Rendezvous, gives_every_rank_what_every_rank_gave) {
   }
 }
 
-// What rank 0 and one other say of each other.
+// The refusals of rank 0 and of one other rank.
 struct Said {
   std::optional<Diag> host;
   std::optional<Diag> guest;
@@ -87,7 +87,7 @@ TEST(Rendezvous, refuses_who_knows_of_another_number_of_ranks) {
                 "` refuses rank 1 from this machine: it knows of 3 ranks, and there are 2");
 }
 
-// Anybody may connect: who does not know the secret is told of at once, and ends nothing.
+// A stranger without the secret causes a warning at once, and the others still meet.
 TEST(Rendezvous, goes_on_without_strangers) {
   const std::string address = new_address();
   std::unique_ptr<Rendezvous> host;
@@ -102,7 +102,7 @@ TEST(Rendezvous, goes_on_without_strangers) {
       host = std::move(met).value();
     });
     const auto deadline = std::chrono::steady_clock::now() + kSoon;
-    {  // says something else, and leaves
+    {  // sends something else and leaves
       const auto stranger = Socket::connect(address, deadline);
       ASSERT_TRUE(stranger.ok());
       ASSERT_TRUE(stranger->send(blob_of(std::string(200, 'x')), deadline).ok());
@@ -121,8 +121,8 @@ TEST(Rendezvous, goes_on_without_strangers) {
                           refuses + "rank 1 from this machine: it does not know the secret"));
 }
 
-// One that knows the secret and comes twice means that another rank never comes: nobody waits for
-// the limit, which is a minute here.
+// A rank that joins twice with the secret means that another rank never joins. All end without
+// waiting for the limit, a minute here.
 TEST(Rendezvous, ends_at_once_where_a_rank_comes_twice) {
   const std::string address = new_address();
   std::optional<Diag> of_host;
@@ -222,7 +222,7 @@ TEST(Sealed, notices_a_message_that_was_changed_repeated_or_turned_back) {
   auto other = connect(key, other_key, true);
   ASSERT_TRUE(other.first.send(blob_of("payload"), deadline).ok());
   EXPECT_FALSE(other.second.receive(deadline).ok());
-  auto guests = connect(key, key, false);  // both believe to be guests
+  auto guests = connect(key, key, false);  // both act as guests
   ASSERT_TRUE(guests.first.send(blob_of("payload"), deadline).ok());
   EXPECT_FALSE(guests.second.receive(deadline).ok());
 }

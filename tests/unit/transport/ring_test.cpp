@@ -49,8 +49,8 @@ TEST(Ring, waits_for_room_no_longer_than_it_is_told_and_takes_nothing_then) {
   EXPECT_TRUE(ring.push(numbered(0, 2), in_ms(1000)));
 }
 
-// Every writer's descriptors arrive whole, once, and in the writer's order, through a ring so small
-// that writers meet each other and the reader all the time.
+// Every writer's descriptors arrive whole, once and in the writer's order, through a ring so small
+// that writers constantly compete with each other and the reader.
 TEST(Ring, has_many_writers) {
   constexpr std::uint64_t kWriters = 4;
   constexpr std::uint64_t kEach = 20'000;

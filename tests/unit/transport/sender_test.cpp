@@ -19,13 +19,13 @@ constexpr std::int64_t kBlock = 64;
 struct Case {
   Policy policy = {};
   Guarantees honoured;
-  // What the sender is told that it may rely on; else what is honoured.
+  // The guarantees reported to the sender; by default the honoured ones.
   std::optional<Guarantees> claimed{};
   Strength strength = Strength::Strong;
 };
 
-// One sender, rank 0, and what is placed on the others, in the order in which that happens. Block
-// `n` of a rank's memory belongs to the n-th put to it, signal `n` to the n-th signal.
+// One sender, rank 0, and the order in which its operations are placed on the other ranks. The n-th
+// put to a rank writes block n of its memory, the n-th signal sets signal n.
 class Sending {
  public:
   Sending(const Case& with, std::uint64_t seed)
@@ -59,7 +59,7 @@ class Sending {
     facts_[to].fenced = facts_[to].puts;
   }
 
-  // Until everything is complete; false where something never is.
+  // Turns until all operations complete; false if some never do.
   bool finish() {
     std::vector<Ticket> tickets;
     for (int to = 0; to < kRanks; ++to) tickets.push_back(push(to, {}));
@@ -90,7 +90,7 @@ class Sending {
     return 0;
   }
 
-  // The puts that are placed, and that every signal which was seen covers.
+  // The number of violations: puts placed before their fence, and signals seen before their puts.
   [[nodiscard]] int early() const { return early_; }
   [[nodiscard]] int seen() const { return seen_; }
   [[nodiscard]] int placed(int to) { return facts_[to].placed_count; }
@@ -103,11 +103,11 @@ class Sending {
   struct Facts {
     int puts = 0;
     int signals = 0;
-    int fenced = 0;  // puts before the last fence
+    int fenced = 0;  // puts in front of the last fence
     int placed_count = 0;
     std::vector<bool> placed{};
-    std::vector<int> after{};                    // per put: those before its fence
-    std::vector<std::pair<int, int>> covered{};  // per signal: puts [first, last)
+    std::vector<int> after{};                    // per put: puts in front of its fence
+    std::vector<std::pair<int, int>> covered{};  // per signal: its puts [first, last)
   };
 
   Command put_command(int to) {
@@ -161,7 +161,7 @@ class Sending {
   int seen_ = 0;
 };
 
-// Groups to random ranks, with plain puts, lone signals and fences between.
+// Sends groups to random ranks, with plain puts, lone signals and fences between.
 int send_at_random(Sending& sending, const Case& with, std::uint64_t seed) {
   std::mt19937_64 draw(seed);
   int signals = 0;
@@ -215,7 +215,7 @@ TEST(Sender, lets_no_signal_overtake_what_it_covers_whatever_the_provider_gives)
           Sending sending(with, seed);
           const int signals = send_at_random(sending, with, seed + 100);
           ASSERT_TRUE(sending.finish());
-          // Completions of such a provider say nothing of what is placed.
+          // Completions of this provider do not show that an operation is placed.
           for (int round = 0; !given.remote_completion && round < 2000; ++round) sending.turn();
           ASSERT_EQ(sending.early(), 0)
               << print_policy(policy) << " on " << describe(given) << ", seed " << seed;
@@ -228,7 +228,7 @@ TEST(Sender, lets_no_signal_overtake_what_it_covers_whatever_the_provider_gives)
   EXPECT_GT(cases, 1000);
 }
 
-// The checker above sees what it is there for: each way to believe too much is found.
+// The check above detects every way in which a provider breaks its promises.
 TEST(Sender, is_caught_where_a_provider_promises_and_does_not_keep) {
   const Guarantees nothing{.immediate_bytes = 8};
   const std::vector<Case> lies = {
@@ -253,7 +253,7 @@ TEST(Sender, is_caught_where_a_provider_promises_and_does_not_keep) {
     for (std::uint64_t seed = 1; seed <= 20; ++seed) {
       Sending sending(lie, seed);
       send_at_random(sending, lie, seed + 100);
-      // All must arrive: completions of such a provider say nothing.
+      // Waits for all arrivals, because completions of this provider prove nothing.
       ASSERT_TRUE(sending.finish());
       for (int round = 0; round < 5000; ++round) sending.turn();
       EXPECT_GT(sending.early(), 0) << print_policy(lie.policy) << " claiming "
@@ -306,7 +306,7 @@ TEST(Sender, holds_back_an_open_group_until_it_ends_or_is_asked_for) {
   for (int round = 0; round < 200; ++round) sending.turn();
   EXPECT_EQ(sending.placed(1), 1);
   EXPECT_EQ(sending.seen(), 0);
-  // Its source is free all the same, though it is not complete.
+  // The source may be reused, although the put has not completed.
   EXPECT_EQ(sending.ring(1).sent(), 1U);
   EXPECT_EQ(sending.ring(1).completed(), 0U);
   EXPECT_TRUE(sending.finish());

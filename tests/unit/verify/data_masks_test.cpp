@@ -1,4 +1,4 @@
-// What masks read is an operand like any other: a plan without it, or with another's, is refused.
+// A mask's data is an operand: a plan that does not read it, or reads another block, is refused.
 #include <gtest/gtest.h>
 
 #include <algorithm>

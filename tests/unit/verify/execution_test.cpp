@@ -17,7 +17,7 @@ TEST(VerifyTerms, sees_a_read_of_nothing) {
 }
 
 TEST(VerifyTerms, sees_a_content_that_is_gone) {
-  // A second copy replaces what the compute was to read, in perfect order.
+  // In a fully ordered plan, a second copy overwrites the operand of the compute.
   RingGemm p;
   HandPlan& hand = p.hand;
   hand.plan.tasks.insert(hand.plan.tasks.begin() + 4, Task{});
@@ -118,7 +118,7 @@ TEST(VerifyTerms, sees_a_hidden_iteration) {
 }
 
 TEST(VerifyTerms, sees_a_result_combined_without_its_weight) {
-  // Rank 0 folds its own o with the l that came from rank 1.
+  // Rank 0 folds its own o with the l from rank 1.
   SplitDecode p;
   std::swap(p.hand.at(TaskId(6)).reads[1], p.hand.at(TaskId(6)).reads[3]);
   EXPECT_EQ(finding(p.hand.plan),
@@ -185,7 +185,7 @@ TEST(VerifyOutputs, sees_an_operand_that_is_too_old) {
 }
 
 TEST(VerifyOutputs, sees_a_result_of_the_wrong_statement) {
-  // The output itself is written twice, and the second time is lost.
+  // The output is written twice, and the second result is lost.
   Twice p;
   for (Nest& nest : p.hand.plan.program.nests) {
     if (nest.name != "third") nest.stmts[0].targets[0].buffer = "z";
@@ -242,7 +242,7 @@ TEST(VerifyOutputs, asks_for_the_identity_where_nothing_contributes) {
 TEST(VerifyOutputs, accepts_ranks_that_hold_a_sum_together) {
   Open p;
   EXPECT_EQ(finding(p.hand.plan), "verified");
-  // A rank may keep its part as the state it is.
+  // A rank may keep its part as an open partial state.
   for (const std::size_t r : {0U, 1U}) {
     Task& task = p.hand.at(TaskId(static_cast<std::int64_t>(4 + r)));
     task.kind = TaskKind::Fold;

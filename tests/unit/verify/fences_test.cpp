@@ -9,8 +9,7 @@
 namespace harpe::test {
 namespace {
 
-// What rank 0's last compute (task 15) reads is put by task 5; task 8 is the put behind it, to
-// rank 1.
+// Task 5 puts what rank 0's last compute, task 15, reads. Task 8 is the put behind it, to rank 1.
 const std::string kUncovered =
     "error[V540]: task 15 (compute mm.0 on rank 0) reads `A` [c0=2] in `mm.A.st0.2` of rank 0, and "
     "nothing orders it after task 5 (copy on rank 2): ";
@@ -65,14 +64,14 @@ TEST(Fences, epoch_covers_puts_to_all_ranks) {
   EXPECT_EQ(finding_behind_the_next_put(Fence::OneQuiet), "verified");
 }
 
-// Whoever is not put to gets no immediate data, and no NIC orders a signal on another connection.
+// Immediate data and the NIC's order reach only the rank that receives the put.
 TEST(Fences, batch_and_imm_cover_only_for_the_rank_that_is_put_to) {
   for (const Fence fence : {Fence::Batched, Fence::Immediate}) {
     PushGemm p;
     p.hand.signal(TaskId(5), TaskId(15)).fence = fence;
     Task& put = p.hand.at(TaskId(5));
     const AllocId away = p.hand.at(TaskId(8)).writes[0].alloc;
-    put.writes[0].alloc = away;  // to rank 1, while rank 0 waits for its signal
+    put.writes[0].alloc = away;  // to rank 1, but rank 0 waits for its signal
     EXPECT_NE(finding(p.hand.plan), "verified") << print(fence);
   }
 }
@@ -85,11 +84,11 @@ TEST(Fences, dest_covers_puts_to_one_rank) {
                 would_cover("`fence epoch`"));
 }
 
-// Two puts to one rank, and a signal behind the second alone.
+// Two puts to one rank, with a signal only behind the second.
 PushGemm with_a_second_put(Fence fence) {
   PushGemm p;
   Task& second = p.hand.at(TaskId(8));
-  second.writes[0].alloc = p.hand.at(TaskId(5)).writes[0].alloc;  // again, to rank 0
+  second.writes[0].alloc = p.hand.at(TaskId(5)).writes[0].alloc;  // also to rank 0
   p.hand.signal(TaskId(5), TaskId(15)).fence = fence;
   p.hand.signal(TaskId(5), TaskId(15)).from = TaskId(8);
   return p;
@@ -106,13 +105,13 @@ TEST(Fences, nic_covers_puts_to_the_rank_that_waits) {
                 would_cover("`fence epoch`"));
 }
 
-// Posted one after the other, two puts arrive in any order.
+// Two puts of one queue may arrive in any order.
 TEST(Fences, do_not_order_puts_among_themselves) {
   EXPECT_EQ(finding(with_a_second_put(Fence::PerDestination).hand.plan).substr(0, 11),
             "error[V403]");
 }
 
-// The event behind the second put drains the queue: without it the first is not over either.
+// The event behind the second put also waits for the first put. Without it, the exit misses both.
 TEST(Fences, are_not_needed_by_an_event) {
   PushGemm p;
   p.hand.drop_sync(TaskId(6), TaskId(21));

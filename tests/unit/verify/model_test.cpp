@@ -13,7 +13,7 @@ Checked<Model> model_of(const std::string& text) {
   return Model::make(hand.plan.program, hand.plan.mesh, hand.plan.form);
 }
 
-// One axis of 64 elements in a copy; what `lines` say of it on a mesh of `mesh`.
+// A copy along one axis of 64 elements; `lines` describe it on a mesh of `mesh`.
 std::string copy_of(const std::string& axis, const std::string& mesh, const std::string& lines) {
   return "program share {\n  axis M = " + axis +
          "\n  buffer x : f32[M] in\n  buffer y : f32[M] out\n"
@@ -39,10 +39,10 @@ TEST(Model, cuts_an_axis_evenly) {
 }
 
 TEST(Model, cuts_an_uneven_axis_at_multiples_of_its_unit) {
-  // 100 elements, grain 8, 2 ranks: 13 units of 8 are fewer than 16, 25 of 4 are enough.
+  // 100 elements, grain 8, 2 ranks: 13 units of 8 are fewer than 16, but 25 units of 4 are enough.
   EXPECT_EQ(begins(copy_of("100 grain 8", "gpu:2", "  split M = m0:3 * m1:_\n")),
             Starts({0, 32, 64}));
-  // The grain is no power of two: units are of 4, below it.
+  // The grain is not a power of two, so units are 4, the next smaller one.
   EXPECT_EQ(begins(copy_of("100 grain 7", "gpu:2", "  split M = m0:3 * m1:_\n")),
             Starts({0, 32, 64}));
 }

@@ -7,12 +7,12 @@
 
 namespace harpe::test {
 
-// Plans on two ranks that verify, each small enough to know every task of it by its number.
+// Plans on two ranks that verify, each small enough to name every task by its number.
 
-// C = A B, K and N on the ranks; each rank computes with its own part of A, fetches the other,
+// C = A B, K and N on the ranks: each rank computes with its own part of A, fetches the other,
 // adds.
-//   0 1 entries   2 3 copies   4 5 computes (init)   6 7 computes (add)   8 9 finalises   10 11
-//   exits
+//   0 1 entries   2 3 copies   4 5 computes (init)   6 7 computes (add)   8 9 finalises
+//   10 11 exits
 struct RingGemm {
   RingGemm();
   HandPlan hand;
@@ -20,15 +20,15 @@ struct RingGemm {
 };
 
 // The same on three ranks, through NICs: each rank puts its part of A to the next rank, then to the
-// one after, and raises a signal behind each put.
-//   0-2 entries   3-5 puts to the next   6-8 puts to the one after   9-11 computes of the own part
-//   12-14 of the next rank's   15-17 of the rank's after   18-20 finalises   21-23 exits
+// one behind it, with a signal behind each put.
+//   0-2 entries   3-5 puts to the next   6-8 puts to the one behind   9-11 computes of the own part
+//   12-14 of the next rank's   15-17 of the one behind   18-20 finalises   21-23 exits
 struct PushGemm {
   PushGemm();
   HandPlan hand;
 };
 
-// Attention, keys on the ranks; each rank sends the partial state (o, l) of the other's head.
+// Attention with keys on the ranks: each rank sends the partial state (o, l) of the other's head.
 //   0 1 entries   2 3 computes   4 5 copies   6 7 finalises   8 9 exits
 struct SplitDecode {
   SplitDecode();
@@ -60,7 +60,7 @@ struct Masked {
   AllocId q, k, v, o, l, acc_o, acc_l;
 };
 
-// C = A B, K on the ranks, each of which keeps its part of the sum at home.
+// C = A B with K on the ranks; each rank keeps its part of the sum at home.
 //   0 1 entries   2 3 computes   4 5 finalises   6 7 exits
 struct Open {
   Open();
@@ -84,7 +84,7 @@ struct Twice {
   AllocId x, y, t, z, old;
 };
 
-// The finding's full text, or "verified".
+// The full text of the finding, or "verified".
 [[nodiscard]] std::string finding(const Plan& plan);
 
 }  // namespace harpe::test

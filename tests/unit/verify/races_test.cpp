@@ -41,7 +41,7 @@ TEST(VerifyRaces, sees_two_writes_in_no_order) {
 }
 
 TEST(VerifyRaces, sees_a_content_replaced_while_it_is_read) {
-  // The stage slot takes A's own part too, in a second copy nobody has told of the reader.
+  // A second copy puts A's own part into the stage slot, unordered with the reader.
   RingGemm p;
   const TaskId second = p.hand.copy(0, p.hand.read(p.a[0], "0"), p.stage[0]);
   p.hand.sync(second, TaskId(10));
@@ -76,7 +76,7 @@ TEST(VerifyRaces, sees_an_exit_that_does_not_wait) {
 }
 
 TEST(VerifyRaces, sees_an_exit_that_does_not_wait_for_a_member) {
-  // Rank 0's member still sends rank 0's part to rank 1 when rank 1's is over.
+  // Rank 0's member still sends to rank 1 when rank 1's member has ended.
   Gather p;
   p.hand.at(TaskId(4)).reads = {};
   p.hand.at(TaskId(4)).writes[0].boxes = {};
@@ -87,7 +87,7 @@ TEST(VerifyRaces, sees_an_exit_that_does_not_wait_for_a_member) {
 }
 
 TEST(VerifyRaces, lets_a_member_send_for_the_others) {
-  // Only the member on the rank that has a part waits for its entry: the reader need not.
+  // Only the member of the sending rank must wait for that rank's entry; the reader need not.
   Gather p;
   EXPECT_EQ(finding(p.hand.plan), "verified");
   p.hand.drop_sync(TaskId(0), TaskId(2));
@@ -97,7 +97,7 @@ TEST(VerifyRaces, lets_a_member_send_for_the_others) {
 }
 
 TEST(VerifyRaces, does_not_take_one_members_end_for_anothers) {
-  // Rank 0 reads rank 1's slot right after its own member: rank 1's may still be writing it.
+  // Rank 0 reads rank 1's slot after its own member, but rank 1's member may still write it.
   Gather p;
   const TaskId peek = p.hand.copy(0, p.hand.read(p.stage[1], "*"), p.stage[0]);
   p.hand.at(peek).bytes = 64 * 4;  // f32: all of x

@@ -9,8 +9,8 @@
 namespace harpe::test {
 namespace {
 
-// One kernel a rank that waits inside for a transfer by SMs; who starts the transfer: the rank that
-// waits, or the other one.
+// One kernel per rank that waits inside for an SM transfer, started by the waiting rank or, if
+// `pushed`, by the other.
 RingGemm with_waiting_kernels(std::int64_t sms, bool pushed) {
   RingGemm p;
   Plan& plan = p.hand.plan;
@@ -62,7 +62,7 @@ TEST(Residency, sees_circles_through_other_ranks) {
       "engine");
 }
 
-// What is over before the launch needs no room beside it.
+// A transfer that ends before the launch needs no SMs beside the kernel.
 TEST(Residency, lets_a_kernel_start_after_what_it_needs) {
   RingGemm p = with_waiting_kernels(132, false);
   p.hand.sync(TaskId(2), TaskId(4));

@@ -3,7 +3,7 @@
 #include "tests/unit/verify/plans.h"
 #include "verify/model.h"
 
-// Routed programs: which blocks an iteration touches, and parts of blocks for some iterations.
+// Routed programs: the blocks that an iteration touches, and parts of blocks for some iterations.
 namespace harpe::test {
 namespace {
 
@@ -126,9 +126,9 @@ TEST(VerifyRoutes, refuse_what_they_have_no_rule_for) {
             cannot("nest `combine`, which writes `Xe` through a route,"));
 }
 
-// Xe gathered from X: a rank reads its own tokens at home, and the other's as they come, in one
-// part for each local expert.
-//   0 1 entries   2 3 copies for e1=0   4 5 copies for e1=1   6 7 computes   8 9 exits
+// Xe gathered from X: a rank reads its own tokens at home, and the other rank's from parts, one for
+// each local expert.
+// 0 1 entries   2 3 copies for e1=0   4 5 copies for e1=1   6 7 computes   8 9 exits
 struct Dispatch {
   Dispatch() : hand(text()) {
     HandPlan& p = hand;

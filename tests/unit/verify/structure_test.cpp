@@ -9,8 +9,7 @@
 namespace harpe::test {
 namespace {
 
-// --- ids, boxes, slots
-// -----------------------------------------------------------------------------
+// Ids, boxes, slots.
 
 TEST(VerifyIds, refuses_a_queue_that_is_not_there) {
   RingGemm p;
@@ -242,8 +241,7 @@ TEST(VerifyIds, refuses_a_part_of_what_no_route_brings) {
             "buffer through a route");
 }
 
-// --- what a slot can hold
-// ---------------------------------------------------------------------------
+// What a slot can hold.
 
 TEST(VerifySlots, refuses_two_contents_at_once) {
   RingGemm p;
@@ -280,8 +278,7 @@ TEST(VerifySlots, refuses_a_block_listed_twice_in_one_reference) {
             "error[V213]: task 2 (copy on rank 0) reads `A` [c0=1] twice, in `A.home` of rank 1");
 }
 
-// --- queues and boundaries
-// ---------------------------------------------------------------------------
+// Queues and boundaries.
 
 TEST(VerifyTasks, refuses_a_leaf_on_a_copy_engine) {
   RingGemm p;
@@ -328,8 +325,7 @@ TEST(VerifyTasks, refuses_an_exit_that_names_blocks) {
             "it is");
 }
 
-// --- what a kind of task may touch
-// --------------------------------------------------------------------
+// What a kind of task may touch.
 
 TEST(VerifyTasks, refuses_a_leaf_that_reads_a_peer) {
   RingGemm p;

@@ -33,8 +33,8 @@ TEST(Terms, tell_kinds_apart) {
   EXPECT_NE(terms.intern(TermKind::Input, {1, 2}), terms.intern(TermKind::State, {1, 2}));
 }
 
-// What is only ever asked for as the likely term is no entry of the table: the same words beside it
-// are another term, which then is one.
+// A term that is requested only as the likely one has no table entry. Interning its words without
+// it makes another term, which has an entry.
 TEST(Terms, of_which_one_is_likely_need_no_entry) {
   Terms terms;
   const std::vector<std::int32_t> words = {3, 5, 7};

@@ -38,7 +38,7 @@ TEST(Verify, a_proof_is_given_up_wherever_its_time_ends) {
   options.limit.interrupted = [&] { return ++asked < 0; };
   ASSERT_TRUE(verify(ring.hand.plan, options).ok());
   const int times = asked;
-  // Between stages, and at each task of two of them.
+  // The limit is checked between stages, and at each task of two of them.
   const std::size_t units = ring.hand.plan.tasks.size() + ring.hand.plan.barriers.size();
   EXPECT_EQ(times, static_cast<int>(2 + 2 * units));
   for (int left = 0; left < times; ++left) {
