@@ -38,22 +38,23 @@ Checked<Ok> check_library_ways(const Program& program, const std::vector<std::st
     return make_diag(DiagCode::G081, {{"what", "`" + program.name + "`"}, {"reason", reason}});
   };
   if (std::ranges::find(known, program.name) == known.end()) {
-    return refuse("no way of the libraries' is known");
+    return refuse("no combination of NCCL and libraries computes it");
   }
   const auto buffers = buffers_of(program);
   const bool is_known = std::ranges::all_of(buffers, [](const Buffer* buffer) {
     return buffer->role != Role::In || is_known_input(*buffer);
   });
   if (is_known && !is_special(parameters)) return Ok{};
-  return refuse("the libraries' ways know no such sizes, masks or types");
+  return refuse("the library baselines support no such sizes, masks or types");
 }
 
 Checked<Ok> check_library_ways(const Request& subject, const Program& program) {
   if (kind_of(subject.target) == TargetKind::Operator) {
     return check_library_ways(program, subject.parameters);
   }
-  return make_diag(DiagCode::G081, {{"what", "`" + subject.target + "`"},
-                                    {"reason", "the libraries' ways are of shipped operators"}});
+  return make_diag(DiagCode::G081,
+                   {{"what", "`" + subject.target + "`"},
+                    {"reason", "library baselines exist for shipped operators only"}});
 }
 
 std::vector<std::string> library_outputs(const Program& program) {

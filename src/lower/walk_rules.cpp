@@ -95,7 +95,7 @@ Checked<Ok> Drainer::check_inline() const {
     return make_diag(DiagCode::F241,
                      {{"buffer", move->spec->buffer}, {"axes", axes}, {"reason", reason}});
   };
-  if (move->spec->wire) return refuse("nothing travels that `wire` could round");
+  if (move->spec->wire) return refuse("there is no transfer that `wire` could round");
   if (group_.chain.size() > 1) return refuse("another drain follows or precedes it");
   const Blocks& blocks = writer_.blocks();
   for (const int axis : move->over) {

@@ -24,7 +24,7 @@ Checked<FittedPlan> plan_for_hosts(Session& session, const Request& request,
     return make_diag(DiagCode::N016,
                      {{"variable", launch.local_ranks_by},
                       {"reason", "makes " + std::to_string(hosts) + " hosts, among which " +
-                                     std::to_string(ranks) + " ranks do not share out evenly"}});
+                                     std::to_string(ranks) + " ranks cannot be divided evenly"}});
   }
   Request there = request;
   there.runs_on = machine_of_hosts(hosts, ranks / hosts);

@@ -82,7 +82,7 @@ Checked<Ok> check_load(const Program& program, const RunRequest& request) {
     return make_diag(DiagCode::I307, {{"program", program.name},
                                       {"reason", "`" + buffer->name + "` comes from a file"}});
   }
-  return make_diag(DiagCode::I307, {{"program", program.name}, {"reason", "it routes nothing"}});
+  return make_diag(DiagCode::I307, {{"program", program.name}, {"reason", "it has no routing"}});
 }
 
 }  // namespace

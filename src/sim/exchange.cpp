@@ -13,8 +13,8 @@ namespace harpe {
 namespace {
 
 constexpr std::array kPolicies = {
-    PutPolicy{"puts", "puts alone, which nobody is told of: what signals are compared with",
-              Via::Proxy, std::nullopt},
+    PutPolicy{"puts", "puts without signals, the reference for the other policies", Via::Proxy,
+              std::nullopt},
     PutPolicy{"put", "a drain behind every put, then its word (NVSHMEM's proxy)", Via::Proxy,
               Fence::PerPut},
     PutPolicy{"dest", "a drain per destination, then its words (decoupled signalling)", Via::Proxy,

@@ -64,7 +64,7 @@ Diag misplaced(const Meeting& meeting, const std::string& who, const std::string
 std::optional<std::string> judge_place(const Hello& hello, const Meeting& meeting,
                                        const std::function<bool(int)>& is_here) {
   if (hello.ranks != meeting.ranks) {
-    return "it knows of " + std::to_string(hello.ranks) + " ranks, and there are " +
+    return "it expects " + std::to_string(hello.ranks) + " ranks, and there are " +
            std::to_string(meeting.ranks);
   }
   if (hello.rank < 1 || hello.rank >= hello.ranks) {
@@ -85,8 +85,8 @@ Greeted greet(Socket guest, const Meeting& meeting, const std::function<bool(int
               Deadline deadline) {
   Hello hello;
   if (!guest.receive(bytes_of(hello), deadline).ok() || hello.mark != kMark) {
-    return Refused{misplaced(meeting, "who came from " + guest.remote(),
-                             "it does not introduce itself as a rank of harpe does")};
+    return Refused{misplaced(meeting, "a process at " + guest.remote(),
+                             "it did not send the greeting of a rank of harpe")};
   }
   const std::string who = "rank " + std::to_string(hello.rank) + " from " + guest.remote();
   Answer answer{.ranks = meeting.ranks, .nonce = draw_nonce()};

@@ -84,8 +84,8 @@ Checked<Ok> Rendezvous::gather_guests() {
     if (gone != others_.end()) return wrong(lose(*gone, {.reason = "", .is_gone = true}));
     if (Clock::now() < end) continue;
     return wrong(std::to_string(meeting_.ranks - 1 - std::ssize(others_)) + " of " +
-                 std::to_string(meeting_.ranks) + " ranks did not come, " + name_missing() + ": " +
-                 guest.error().reason);
+                 std::to_string(meeting_.ranks) + " ranks did not connect, " + name_missing() +
+                 ": " + guest.error().reason);
   }
   std::ranges::sort(others_, {}, &Other::rank);
   return Ok{};

@@ -144,7 +144,7 @@ Checked<TermId> Execution::read(std::size_t task, const ResolvedRef& ref, const 
   Diag finding = block_finding(DiagCode::V501, task, ref, cell.block);
   finding.args.emplace_back(
       "why", other ? "which holds " + words_.block(ref.buffer, last_[slot]) + " by then"
-                   : "where nothing has put it");
+                   : "where no task has stored it");
   return finding;
 }
 

@@ -92,7 +92,7 @@ class BoundsCheck {
         std::ranges::all_of(launch.raises,
                             [&](const launch::Raise& raise) { return is_flag(raise.signal); });
     if (are_flags) return Ok{};
-    return refuse("it, or its rank's Entry or Exit, has signals that are no words of a page");
+    return refuse("it, or its rank's Entry or Exit, has signals that are not flags of a page");
   }
 
   [[nodiscard]] Checked<Ok> check_other(const Launch& other, std::size_t at) const {

@@ -138,7 +138,7 @@ def start_by_hand(rank, ranks, port, secret="s", schedule="ring", words=()):
 def another_secret_is_refused_by_name():
     port = crew.free_port()
     runs = [start_by_hand(0, 2, port), start_by_hand(1, 2, port, secret="other")]
-    runs[1].end().expect(1, r"error\[N011\]: rank 1 at .* refuses rank 0: it does not know")
+    runs[1].end().expect(1, r"error\[N011\]: rank 1 at .* refuses rank 0: it does not have")
     runs[0].process.send_signal(signal.SIGKILL)
     runs[0].end()
 

@@ -69,7 +69,7 @@ def another_secret_is_told_of_at_once_and_ends_nothing():
     port = crew.free_port()
     first = start_one(0, port, "ours")
     stranger = start_one(1, port, "theirs").end()
-    stranger.expect(1, r"error\[N011\]: rank 1 at `.*` refuses rank 0: it does not know the secret")
+    stranger.expect(1, r"error\[N011\]: rank 1 at `.*` refuses rank 0: it does not have the secret")
     crew.check(stranger.seconds < 30, f"the stranger took {stranger.seconds:.1f} s")
     warning = first.process.stdout.readline()
     crew.check("warning[N011]: rank 0 at " in warning, warning)
@@ -87,7 +87,7 @@ def who_is_killed_before_all_have_come_ends_the_others():
     crew.check(first.process.poll() is None and second.process.poll() is None, "nobody waits")
     second.process.kill()
     killed = time.monotonic()
-    first.end().expect(3, r"error\[N010\]: rank 0 does not meet .*: rank 1 is gone")
+    first.end().expect(3, r"error\[N010\]: rank 0 cannot reach .*: rank 1 is gone")
     took = time.monotonic() - killed
     crew.check(took < crew.TO_REPORT, f"rank 0 took {took:.1f} s")
     second.end()

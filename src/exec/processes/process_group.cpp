@@ -27,7 +27,7 @@ Checked<std::int64_t> ranks_of_each(const Launch& launch, const Plan& plan) {
   return make_diag(DiagCode::N016,
                    {{"variable", launch.ranks_by},
                     {"reason", "is " + std::to_string(launch.ranks) + ", among which the plan's " +
-                                   std::to_string(ranks) + " ranks do not share out evenly"}});
+                                   std::to_string(ranks) + " ranks cannot be divided evenly"}});
 }
 
 Checked<ProcessGroup> ProcessGroup::meet(const Launch& launch,

@@ -8,7 +8,7 @@ namespace {
 using cuda::DeviceAddress;
 
 Diag refuse_backward(const std::string& reason) {
-  return make_diag(DiagCode::G081, {{"what", "gradients of attention"}, {"reason", reason}});
+  return make_diag(DiagCode::G081, {{"what", "attention backward"}, {"reason", reason}});
 }
 
 // cuDNN's default kernel, whose order of additions may vary between runs.

@@ -37,8 +37,9 @@ std::vector<Candidate> make_baselines(const std::shared_ptr<Team>& team, const S
 
 Checked<std::int64_t> share_of(std::string_view what, std::int64_t size, int ranks) {
   if (size % ranks == 0) return size / ranks;
-  return make_diag(DiagCode::G081, {{"what", std::to_string(size) + " " + std::string(what)},
-                                    {"reason", "they do not divide by " + std::to_string(ranks)}});
+  return make_diag(DiagCode::G081,
+                   {{"what", std::to_string(size) + " " + std::string(what)},
+                    {"reason", "they are not multiples of " + std::to_string(ranks)}});
 }
 
 device::Element element_of(DType dtype) {

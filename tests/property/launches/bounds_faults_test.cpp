@@ -35,11 +35,10 @@ void expect_found(const Described& base, const std::vector<Fault>& faults) {
   for (const Fault& fault : faults) {
     Described d = base;
     fault.plant(d.launches);
-    EXPECT_EQ(
-        finding(d),
-        "error[V740]: launch 1 of rank 0 cannot bound its epoch: " + fault.problem +
-            "; remove `bounds epoch` or `opens epoch` from the launch, so that kernels of their "
-            "own stand between executions")
+    EXPECT_EQ(finding(d),
+              "error[V740]: launch 1 of rank 0 cannot bound its epoch: " + fault.problem +
+                  "; remove `bounds epoch` or `opens epoch` from the launch, so that separate "
+                  "kernels begin and end executions")
         << fault.name;
   }
 }
@@ -60,7 +59,7 @@ TEST(BoundsFaults, launches_that_are_not_all_of_an_execution) {
            "it waits or raises signals outside of its kernel"},
           {"a signal of another node",
            [](LaunchPlan& m) { m.signals[m.launches[0].awaits[0].index()].is_posted = true; },
-           "it, or its rank's Entry or Exit, has signals that are no words of a page"},
+           "it, or its rank's Entry or Exit, has signals that are not flags of a page"},
       });
 }
 
@@ -82,7 +81,7 @@ TEST(BoundsFaults, exits_that_wait) {
   expect_found(totals,
                {{"a signal of another node",
                  [](LaunchPlan& m) { m.signals[m.launches[2].awaits[0].index()].is_posted = true; },
-                 "it, or its rank's Entry or Exit, has signals that are no words of a page"},
+                 "it, or its rank's Entry or Exit, has signals that are not flags of a page"},
                 {"the beginning of another launch",
                  [](LaunchPlan& m) { m.launches[2].begun.push_back(launch::LaunchId(0)); },
                  "the Exit of its rank waits for more than signals"}});

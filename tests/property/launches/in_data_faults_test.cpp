@@ -54,7 +54,7 @@ void expect_found(const std::vector<Fault>& faults) {
     Described d = base;
     fault.plant(d.launches);
     EXPECT_EQ(finding(d), "error[V730]: signal 3 of rank 1 cannot be in data: " + fault.problem +
-                              "; remove `in data` from the signal, so that it has a word in the "
+                              "; remove `in data` from the signal, so that it has a cell in the "
                               "page of its rank")
         << fault.name;
   }
@@ -188,7 +188,7 @@ TEST(InDataFaults, a_slot_that_other_rows_are_stored_in) {
   EXPECT_EQ(finding(d),
             "error[V730]: signal 3 of rank 1 cannot be in data: panel 1 of launch 1 stores `c` "
             "[m0=0] in `mm.c.in0.from1.0` of rank 1, a slot that holds other blocks of the signal; "
-            "remove `in data` from the signal, so that it has a word in the page of its rank");
+            "remove `in data` from the signal, so that it has a cell in the page of its rank");
 }
 
 // Rank 1 adds rank 0's elements before it stores at rank 0. A signal word for these elements shows

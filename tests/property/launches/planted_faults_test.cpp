@@ -59,7 +59,7 @@ TEST(PlantedFaults, a_rest_that_nothing_does) {
   d.launches.launches[kWithRest].kernels.pop_back();
   EXPECT_EQ(finding(d),
             "error[V501]: task 28 (finalise mm.0 on rank 0) in launch 6 reads `c` [s0=0, "
-            "s1=0, t0=1, t1=0] in `mm.c.acc0` of rank 0, where nothing has put it");
+            "s1=0, t0=1, t1=0] in `mm.c.acc0` of rank 0, where no task has stored it");
 }
 
 TEST(PlantedFaults, a_rest_that_is_done_twice) {
@@ -131,7 +131,7 @@ TEST(PlantedFaults, a_signal_in_the_page_of_another_rank) {
 TEST(PlantedFaults, a_signal_one_arrival_short) {
   Described d = fused();
   d.launches.signals[3].arrivals = 7;
-  EXPECT_EQ(finding(d), "error[V703]: signal 3 (sync 8) takes 7 in an execution and is given 8");
+  EXPECT_EQ(finding(d), "error[V703]: signal 3 (sync 8) expects 7 in an execution and is given 8");
 }
 
 TEST(PlantedFaults, a_panel_that_meets_what_is_not_there) {
@@ -163,7 +163,7 @@ TEST(PlantedFaults, a_copy_that_is_skipped_though_it_is_read) {
   copy.is_skipped = true;
   EXPECT_EQ(finding(d),
             "error[V501]: panel 1 of launch 8 reads `a` [m0=0] in `mm.a.st0.0` of rank 1, "
-            "where nothing has put it");
+            "where no task has stored it");
 }
 
 TEST(PlantedFaults, a_panel_that_is_stored_at_a_peer_without_its_credit) {
@@ -212,11 +212,11 @@ TEST(PlantedFaults, totals_before_departures) {
     for (Kernel& kernel : each.kernels) std::ranges::reverse(kernel.panels);
   }
   EXPECT_EQ(finding(d),
-            "error[V711]: launch 1 on rank 0 comes to no end where thread blocks are few: "
+            "error[V711]: launch 1 on rank 0 cannot finish with few thread blocks: "
             "panel 0 of launch 1 waits for panel 1 of launch 4, which waits for panel 0 of "
             "launch 4, which waits for panel 3 of launch 1, which waits for panel 2 of launch "
             "1, which waits for panel 1 of launch 1, which waits for panel 0 of launch 1, "
-            "which waits for the first; put panels that wait behind those that are waited for");
+            "which waits for the first; put panels that wait behind the panels that they wait for");
 }
 
 TEST(PlantedFaults, kernels_that_wait_inside_and_leave_no_sm_to_what_they_wait_for) {
@@ -281,8 +281,8 @@ TEST(PlantedFaults, a_kernel_that_reserves_every_sm) {
   Described d = push();
   d.launches.launches[3].reserved_sms = 132;
   EXPECT_EQ(finding(d),
-            "error[V712]: launch 3 on rank 0 holds 132 SMs with panels or copies, of 132 that "
-            "there are");
+            "error[V712]: launch 3 on rank 0 uses 132 of 132 SMs as reserved SMs and for "
+            "copies, which leaves none for panels");
 }
 
 TEST(PlantedFaults, a_counter_that_runs_ahead) {
@@ -294,7 +294,7 @@ TEST(PlantedFaults, a_counter_that_runs_ahead) {
   }
   EXPECT_EQ(finding(d),
             "error[V707]: the beginning of launch 1 in the next execution may add to signal 0 "
-            "(arrival) before the beginning of launch 5 has added to it in the execution before");
+            "(arrival) before the beginning of launch 5 has added to it in the previous execution");
 }
 
 TEST(PlantedFaults, a_queue_that_begins_before_the_entry) {
@@ -303,7 +303,7 @@ TEST(PlantedFaults, a_queue_that_begins_before_the_entry) {
   EXPECT_EQ(
       finding(d),
       "error[V709]: nothing orders the beginning of launch 1 after task 0 (entry on rank 0) in "
-      "launch 0; wait for the launch that begins the epoch, as `after` says it");
+      "launch 0; wait for the launch that begins the epoch (`after`)");
 }
 
 TEST(PlantedFaults, homes_left_in_16_bits) {

@@ -52,7 +52,7 @@ TEST(Device, is_one_the_kernels_are_for) {
   ASSERT_FALSE(device.ok());
   EXPECT_EQ(device.error().code, DiagCode::G006);
   EXPECT_EQ(render_message(device.error()),
-            "`Fake GPU` is no GPU these kernels run on: it is of compute capability 8.0");
+            "`Fake GPU` cannot run Harpe's kernels: its compute capability is 8.0");
 }
 
 TEST(DeviceMemory, is_freed_once_wherever_it_was_moved) {

@@ -133,7 +133,7 @@ TEST(Baselines, refuse_what_does_not_divide) {
   const auto share = share_of("heads", 10, 4);
   ASSERT_FALSE(share.ok());
   EXPECT_EQ(render(share.error()),
-            "error[G081]: there is no baseline for 10 heads: they do not divide by 4");
+            "error[G081]: there is no baseline for 10 heads: they are not multiples of 4");
 }
 
 }  // namespace

@@ -44,7 +44,7 @@ TEST(Peers, that_cannot_reach_each_other_are_refused) {
   const auto peers = open(driver, {0, 1});
   ASSERT_FALSE(peers.ok());
   EXPECT_EQ(peers.error().code, DiagCode::G071);
-  EXPECT_EQ(render_message(peers.error()), "memory of GPU 1 is out of the reach of GPU 0");
+  EXPECT_EQ(render_message(peers.error()), "GPU 0 cannot access the memory of GPU 1");
 }
 
 TEST(Peers, that_share_a_gpu_need_memory_for_all) {

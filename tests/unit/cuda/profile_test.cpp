@@ -103,8 +103,9 @@ TEST_F(Profile, says_which_gpu_waited_in_vain) {
   record.elapsed_ns = 5'200'000'000;
   const Diag diag = lost_signal(3, record);
   EXPECT_EQ(diag.code, DiagCode::N017);
-  EXPECT_EQ(render_message(diag),
-            "rank 3 cannot run its part of the plan: it waited 5 s for a signal that did not come");
+  EXPECT_EQ(
+      render_message(diag),
+      "rank 3 cannot run its part of the plan: it waited 5 s for a signal that was not raised");
 }
 
 TEST(ProfileTimes, fill_a_graph_with_four_milliseconds) {

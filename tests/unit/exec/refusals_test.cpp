@@ -154,8 +154,8 @@ TEST(Refusals, X009_routed_operands) {
       {.axis = "M", .source = "R", .member = "T"}};
   EXPECT_EQ(
       refusal(plan),
-      "error[X009]: leaf `matmul` of nest `n` reads `a` through route `R`; use `gather_rows` or "
-      "`combine_rows`");
+      "error[X009]: leaf `matmul` of nest `n` reads `a` through route `R`, which it cannot follow; "
+      "use `gather_rows` or `combine_rows`");
 }
 
 TEST(Refusals, X010_more_tasks_than_executors_take) {

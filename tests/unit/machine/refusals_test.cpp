@@ -35,7 +35,7 @@ TEST(MachineRefusals, missing_lines) {
 
 TEST(MachineRefusals, missing_figure) {
   EXPECT_THAT(whole_with("transport ce at link start=1us from assumed \"t\"\n"),
-              StartsWith("error[M111]: m.machine:4:32: `transport ce at link` does not say "
+              StartsWith("error[M111]: m.machine:4:32: `transport ce at link` does not state "
                          "`bandwidth`"));
 }
 

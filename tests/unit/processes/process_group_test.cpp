@@ -54,7 +54,7 @@ TEST(ProcessGroup, shares_out_the_ranks_of_the_plan) {
   EXPECT_EQ(refused.error().code, DiagCode::N016);
   EXPECT_EQ(render_message(refused.error()),
             "this process was started as one of several, and `WORLD_SIZE` is 2, among which the "
-            "plan's 3 ranks do not share out evenly");
+            "plan's 3 ranks cannot be divided evenly");
 }
 
 TEST(ProcessGroup, refuses_another_plan_on_every_rank) {

@@ -94,7 +94,7 @@ TEST(Budget, is_for_the_leaf_or_for_moves_on_sms) {
   EXPECT_EQ(leaf("budget(mm, sm=124)"), "    leaf sm 124\n  }\n");
   EXPECT_EQ(refuse("budget(mm, sm=0)"), "error[S511]: 0 SMs are outside 1..132");
   EXPECT_EQ(refuse("budget(mm, A, sm=4)"),
-            "error[S512]: budget: of buffers and `over=` one is missing");
+            "error[S512]: budget: buffers and `over=` must be given together");
   EXPECT_EQ(refuse("stage(mm, A, over=[gpu], how=bulk) budget(mm, A, over=[gpu], sm=4)"),
             "error[S513]: budget: `A` over `gpu` goes via `ce`, which uses no SMs");
   EXPECT_EQ(refuse("stage(mm, A, over=[gpu], how=bulk) bind(mm, A, over=[gpu], via=sm) "

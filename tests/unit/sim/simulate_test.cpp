@@ -297,9 +297,10 @@ TEST(CheckFits, tells_what_does_not_fit) {
   EXPECT_EQ(refusal(plan, small),
             "error[M117]: 4 ranks do not fit on machine `plain`: it has 2 processors; take a "
             "smaller mesh or a machine with more processors");
-  EXPECT_EQ(refusal(plan, paired_machine()),
-            "error[M118]: machine `plain` has no transport `ce` at level `rail`, over which rank 2 "
-            "and rank 1 meet; it has there: proxy, nccl; move it by one of these");
+  EXPECT_EQ(
+      refusal(plan, paired_machine()),
+      "error[M118]: machine `plain` has no transport `ce` at level `rail`, which connects rank "
+      "2 and rank 1; it has there: proxy, nccl; move it by one of these");
 }
 
 TEST(Simulate, the_total_alone_is_the_same_and_given_up_once_the_time_is_over) {

@@ -51,12 +51,12 @@ TEST(RendezvousNews, says_who_did_not_come_and_where) {
       Rendezvous::meet({.address = address_of("alone"), .rank = 0, .ranks = 3, .limit = 50ms});
   ASSERT_FALSE(host.ok());
   EXPECT_EQ(render_message(host.error()),
-            "rank 0 does not meet the others at `" + address_of("alone") +
-                "`: 2 of 3 ranks did not come, ranks 1, 2: the time is over");
+            "rank 0 cannot reach the other ranks at `" + address_of("alone") +
+                "`: 2 of 3 ranks did not connect, ranks 1, 2: the time is over");
   const Met guest =
       Rendezvous::meet({.address = address_of("nobody"), .rank = 2, .ranks = 3, .limit = 50ms});
   ASSERT_FALSE(guest.ok());
-  EXPECT_EQ(render_message(guest.error()), "rank 2 does not meet the others at `" +
+  EXPECT_EQ(render_message(guest.error()), "rank 2 cannot reach the other ranks at `" +
                                                address_of("nobody") +
                                                "`: "
                                                "rank 0 is not there: connect: Connection refused");

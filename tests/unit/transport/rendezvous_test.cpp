@@ -68,11 +68,11 @@ TEST(Rendezvous, refuses_by_name_who_does_not_know_the_secret) {
   ASSERT_TRUE(said.guest && said.host);
   EXPECT_EQ(said.guest->code, DiagCode::N011);
   EXPECT_EQ(render_message(*said.guest),
-            "rank 1 at `" + address + "` refuses rank 0: it does not know the secret");
+            "rank 1 at `" + address + "` refuses rank 0: it does not have the secret");
   EXPECT_EQ(said.host->code, DiagCode::N010);
   ASSERT_EQ(said.host->notes.size(), 1U);
   EXPECT_EQ(said.host->notes[0], "rank 0 at `" + address +
-                                     "` refuses rank 1 from this machine: it does not know the "
+                                     "` refuses rank 1 from this machine: it does not have the "
                                      "secret");
 }
 
@@ -84,7 +84,7 @@ TEST(Rendezvous, refuses_who_knows_of_another_number_of_ranks) {
   EXPECT_EQ(said.host->code, DiagCode::N014);
   EXPECT_EQ(render_message(*said.host),
             "rank 0 at `" + address +
-                "` refuses rank 1 from this machine: it knows of 3 ranks, and there are 2");
+                "` refuses rank 1 from this machine: it expects 3 ranks, and there are 2");
 }
 
 // A stranger without the secret causes a warning at once, and the others still meet.
@@ -116,9 +116,9 @@ TEST(Rendezvous, goes_on_without_strangers) {
   ASSERT_TRUE(host);
   const std::string refuses = "rank 0 at `" + address + "` refuses ";
   EXPECT_THAT(warned, testing::ElementsAre(
-                          refuses + "who came from this machine: it does not introduce itself as "
+                          refuses + "a process at this machine: it does not introduce itself as "
                                     "a rank of harpe does",
-                          refuses + "rank 1 from this machine: it does not know the secret"));
+                          refuses + "rank 1 from this machine: it does not have the secret"));
 }
 
 // A rank that joins twice with the secret means that another rank never joins. All end without
@@ -182,7 +182,8 @@ TEST(Rendezvous, refuses_who_speaks_another_version) {
   ASSERT_TRUE(said);
   ASSERT_EQ(said->notes.size(), 1U);
   EXPECT_EQ(said->notes[0], "rank 0 at `" + address +
-                                "` refuses rank 1 from this machine: it speaks version 0, not 3");
+                                "` refuses rank 1 from this machine: it uses protocol version 0, "
+                                "not 3");
   const Diag same = make_diag(DiagCode::N012);
   EXPECT_EQ(info(same.code).name, "N012");
 }

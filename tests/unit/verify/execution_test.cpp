@@ -13,7 +13,7 @@ TEST(VerifyTerms, sees_a_read_of_nothing) {
   p.hand.at(TaskId(2)).writes[0].boxes.clear();
   EXPECT_EQ(finding(p.hand.plan),
             "error[V501]: task 6 (compute mm.0 on rank 0) reads `A` [c0=1] in `mm.A.st0.0` of rank "
-            "0, where nothing has put it");
+            "0, where no task has stored it");
 }
 
 TEST(VerifyTerms, sees_a_content_that_is_gone) {

@@ -145,7 +145,7 @@ TEST(Model, refuses_what_it_has_no_rule_for) {
 TEST(Model, refuses_more_blocks_than_it_enumerates) {
   EXPECT_EQ(refusal(copy_of("64", "gpu:2", "  split M = m0:5000 * m1:5000 * m2:_\n")),
             "error[V203]: axis `M` has more than 16777216 blocks, too many to check one by one; "
-            "verify the reduced form");
+            "verify at level `reduced`");
 }
 
 }  // namespace

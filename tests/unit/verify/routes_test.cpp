@@ -194,7 +194,7 @@ TEST(VerifyRoutes, refuse_a_part_as_the_whole) {  // V514
   p.hand.at(TaskId(6)).reads[1].when.reset();
   EXPECT_EQ(finding(p.hand.plan),
             "error[V514]: task 6 (compute dispatch.0 on rank 0) reads `X` [t0=1] in `st.0` of rank "
-            "0 for all iterations; what iterations with e1=0 need of it is all that is there");
+            "0 for all iterations, but the slot holds only what iterations with e1=0 need");
 }
 
 TEST(VerifyRoutes, refuse_a_part_that_is_for_other_iterations) {
@@ -202,8 +202,7 @@ TEST(VerifyRoutes, refuse_a_part_that_is_for_other_iterations) {
   std::swap(p.hand.at(TaskId(6)).reads[1].when, p.hand.at(TaskId(6)).reads[2].when);
   EXPECT_EQ(finding(p.hand.plan),
             "error[V514]: task 6 (compute dispatch.0 on rank 0) reads `X` [t0=1] in `st.0` of rank "
-            "0 for iterations with e1=1; what iterations with e1=0 need of it is all that is "
-            "there");
+            "0 for iterations with e1=1, but the slot holds only what iterations with e1=0 need");
 }
 
 TEST(VerifyRoutes, refuse_iterations_that_no_part_is_for) {
@@ -221,8 +220,7 @@ TEST(VerifyRoutes, refuse_a_part_of_another_part) {
   copy.reads[0].alloc = p.stage[0][0];
   EXPECT_EQ(finding(p.hand.plan),
             "error[V514]: task 6 (compute dispatch.0 on rank 0) reads `X` [t0=1] in `st.1` of rank "
-            "0 for iterations with e1=1; what iterations with e1=0 need of it is all that is "
-            "there");
+            "0 for iterations with e1=1, but the slot holds only what iterations with e1=0 need");
 }
 
 TEST(VerifyRoutes, refuse_to_cut_what_nothing_can) {  // V215

@@ -249,7 +249,7 @@ TEST(VerifySlots, refuses_two_contents_at_once) {
       p.hand.at(TaskId(2)).writes[0].boxes = {p.hand.box({"M", "K"}, "*")};
   p.hand.at(TaskId(2)).reads[0].alloc = p.stage[0];
   EXPECT_EQ(finding(p.hand.plan),
-            "error[V211]: task 2 (copy on rank 0) wants `A` [c0=0] and `A` [c0=1] at once in "
+            "error[V211]: task 2 (copy on rank 0) needs `A` [c0=0] and `A` [c0=1] at once in "
             "`mm.A.st0.0` of rank 0, which holds one of them at a time");
 }
 
@@ -284,16 +284,16 @@ TEST(VerifyTasks, refuses_a_leaf_on_a_copy_engine) {
   RingGemm p;
   p.hand.at(TaskId(4)).queue = p.hand.queue(0, QueueKind::Ce);
   EXPECT_EQ(finding(p.hand.plan),
-            "error[V220]: task 4 (compute mm.0 on rank 0) is on lane 2, of kind ce; a task like it "
-            "runs on kind sm");
+            "error[V220]: task 4 (compute mm.0 on rank 0) is on queue 2, of kind ce; a task like "
+            "it runs on kind sm");
 }
 
 TEST(VerifyTasks, refuses_a_copy_on_the_queue_of_another_transport) {
   RingGemm p;
   p.hand.at(TaskId(2)).via = Via::Nccl;
   EXPECT_EQ(finding(p.hand.plan),
-            "error[V220]: task 2 (copy on rank 0) is on lane 2, of kind ce; a task like it runs on "
-            "kind nccl");
+            "error[V220]: task 2 (copy on rank 0) is on queue 2, of kind ce; a task like it runs "
+            "on kind nccl");
 }
 
 TEST(VerifyTasks, refuses_a_rank_without_an_exit) {
@@ -313,8 +313,8 @@ TEST(VerifyTasks, refuses_an_entry_that_is_not_first) {
   RingGemm p;
   std::swap(p.hand.at(TaskId(0)).kind, p.hand.at(TaskId(10)).kind);
   EXPECT_EQ(finding(p.hand.plan),
-            "error[V222]: task 10 (entry on rank 0) is not the first of its lane: task 0 (exit on "
-            "rank 0) comes before it");
+            "error[V222]: task 10 (entry on rank 0) is not the first of its queue: task 0 (exit "
+            "on rank 0) comes before it");
 }
 
 TEST(VerifyTasks, refuses_an_exit_that_names_blocks) {

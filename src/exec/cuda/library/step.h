@@ -31,9 +31,9 @@ template <class T>
 
 // G080, for a call that a library refuses although it accepted it when it was prepared.
 [[nodiscard]] inline Diag refused(std::string_view call, std::string_view library) {
-  return make_diag(
-      DiagCode::G080,
-      {{"call", call}, {"library", library}, {"reason", "it refused what it had agreed to"}});
+  return make_diag(DiagCode::G080, {{"call", call},
+                                    {"library", library},
+                                    {"reason", "it refused a call that it had accepted before"}});
 }
 
 }  // namespace harpe::library

@@ -46,7 +46,7 @@ Diag lost_signal(int gpu, const device::FaultRecord& record) {
   const std::string waited = std::to_string(record.elapsed_ns / kSecond);
   return make_diag(
       DiagCode::N017,
-      {{"rank", gpu}, {"reason", "it waited " + waited + " s for a signal that did not come"}});
+      {{"rank", gpu}, {"reason", "it waited " + waited + " s for a signal that was not raised"}});
 }
 
 Checked<Ok> fork(const Member& member, std::size_t queues) {

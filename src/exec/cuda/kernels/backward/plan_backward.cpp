@@ -93,7 +93,7 @@ Checked<std::optional<LaunchSpecs>> plan_gradients(const LaunchChoice& choice,
   }
   if (const auto spec = fast_backward(p, heads->loops)) return std::optional(LaunchSpecs{*spec});
   if (choice.kernel.empty()) return std::optional<LaunchSpecs>();
-  return no_leaf(choice, "gradients of `" + std::string(print(p.q.dtype)) +
+  return no_leaf(choice, "attention backward of `" + std::string(print(p.q.dtype)) +
                              "`, their mask, or heads that lie as they do");
 }
 

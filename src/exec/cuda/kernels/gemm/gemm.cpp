@@ -304,7 +304,7 @@ Checked<Ok> check_kernel(const GemmSpec& spec) {
   if (!stores_in_bulk(spec)) what += ", rows of C that are no multiples of 16 bytes";
   if (has_addends(spec)) what += ", addends";
   if (!std::ranges::all_of(spec.panels, has_own_rows)) what += ", panels of the same rows";
-  if (spec.copy_blocks > 0) what += ", blocks that copy";
+  if (spec.copy_blocks > 0) what += ", copying thread blocks";
   if (has_groups(spec)) what += ", groups";
   if (!spec.maps.empty()) what += ", maps";
   if (spec.m_major) what += ", A stored as its transpose";

@@ -107,7 +107,7 @@ Checked<std::optional<LaunchSpecs>> plan_gemms(const LaunchChoice& choice,
   }
   std::optional<LaunchSpecs> fast = fast_products(choice, *products, loops);
   if (!fast && !choice.kernel.empty()) {
-    return no_leaf(choice, "products of `" + std::string(print(p.a.dtype)) +
+    return no_leaf(choice, "GEMMs of `" + std::string(print(p.a.dtype)) +
                                "`, and operands whose rows are not whole");
   }
   if (!fast || products->used.rows == nullptr || products->result == nullptr) return fast;

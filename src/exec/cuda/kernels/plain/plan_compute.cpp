@@ -73,7 +73,7 @@ Checked<LaunchSpecs> plan(const LaunchChoice& choice, const actions::Multiply& p
   LaunchSpecs launches;
   const GemmProblem& p = products.first;
   if (!number_of(p.a.dtype) || p.a.dtype != p.b.dtype) {
-    return no_kernel(choice, "products of `" + std::string(print(p.a.dtype)) + "`");
+    return no_kernel(choice, "GEMMs of `" + std::string(print(p.a.dtype)) + "`");
   }
   const Loops<3> loops = joined(products.loops);
   if (p.m <= 0 || p.n <= 0 || turns_of(std::span<const Loop<3>>(loops)) == 0) return launches;

@@ -25,7 +25,7 @@ std::optional<FoldOperand> operand_of(const void* data, DType dtype, std::option
 }
 
 Diag no_numbers(const LaunchChoice& choice, DType dtype) {
-  return no_kernel(choice, "numbers of `" + std::string(print(dtype)) + "`");
+  return no_kernel(choice, "elements of `" + std::string(print(dtype)) + "`");
 }
 
 // Loops around a row, and the element size of each operand in bytes.

@@ -111,7 +111,7 @@ Checked<LaunchSpecs> plan(const LaunchChoice& choice, const actions::Differentia
   const AttentionBackwardProblem& p = heads.first;
   const auto number = number_of(p.q.dtype);
   if (!number || p.k.dtype != p.q.dtype || p.v.dtype != p.q.dtype || p.d_o.dtype != p.q.dtype) {
-    return no_kernel(choice, "gradients of `" + std::string(print(p.q.dtype)) + "`");
+    return no_kernel(choice, "attention backward of `" + std::string(print(p.q.dtype)) + "`");
   }
   const Loops<kAllBackwardOperands> loops = joined(heads.loops);
   device::PlainBackwardArgs args = plain_backward(p, *number);

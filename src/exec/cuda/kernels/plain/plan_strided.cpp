@@ -130,7 +130,7 @@ Checked<LaunchSpecs> plan_map(const LaunchChoice& choice, const Map& map) {
   LaunchSpecs launches;
   for (const MapOperand& operand : map.operands) {
     if (operand.data != nullptr && !number_of(operand.dtype)) {
-      return no_kernel(choice, "numbers of `" + std::string(print(operand.dtype)) + "`");
+      return no_kernel(choice, "elements of `" + std::string(print(operand.dtype)) + "`");
     }
   }
   const std::int64_t elements = map.length * turns_of(std::span<const actions::Loop<3>>(map.loops));
