@@ -75,8 +75,8 @@ struct DecodeExchange {
   DecodeResult results[kMostDecodeResults];
   DecodeAddend addends[kMostDecodeAddends];
   WaitContext wait;
-  float* kept;  // states that await addends: [pair][column of a thread][thread], four floats each
-  Divisor heads;       // of each result
+  float* kept;    // states that await addends: [pair][column of a thread][thread], four floats each
+  Divisor heads;  // of each result
   std::int32_t result_count;
   std::int32_t addend_count;  // 0: the kernel awaits nothing
   std::int32_t no_gap;
