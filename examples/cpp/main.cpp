@@ -1,5 +1,5 @@
-// Multiplies two matrices on four CPU ranks, each of which has a part of the sum, and compares the
-// product with a loop.
+// Multiplies two matrices on four CPU ranks, each of which computes a part of the sum, and compares
+// the result with a loop.
 #include <harpe/harpe.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Ring attention: four ranks, threads here, each with a part of the sequence in tensors of its own.
-// Keys and values go round; every rank compares its part of the result with a plain softmax.
+// Ring attention on four ranks, here threads, each with a part of the sequence in its own tensors.
+// Keys and values travel round the ring; each rank compares its part with a plain softmax.
 #include <harpe/harpe.h>
 
 #include <algorithm>
@@ -14,13 +14,13 @@ namespace {
 constexpr int kRanks = 4;
 constexpr std::int64_t kTokens = 128, kHeads = 2, kWidth = 16, kOwn = kTokens / kRanks;
 
-// Of a tensor [1, kTokens, kHeads, kWidth]: a number for each place in it.
+// A number for each element of a tensor [1, kTokens, kHeads, kWidth].
 double element(int tensor, std::int64_t token, std::int64_t head, std::int64_t column) {
   const std::int64_t place = (token * kHeads + head) * kWidth + column;
   return static_cast<float>(std::sin(0.37 * static_cast<double>(place) + tensor));
 }
 
-// Calls visit(token, head, column) for each element of a rank's part, in the order of memory.
+// Calls visit(token, head, column) for each element of a rank's part, in memory order.
 template <class Visit>
 void for_each_element(int rank, const Visit& visit) {
   for (std::int64_t token = rank * kOwn; token < (rank + 1) * kOwn; ++token) {
