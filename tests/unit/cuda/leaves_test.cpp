@@ -50,8 +50,8 @@ TEST(Leaves, refuse_by_name_what_no_kernel_of_theirs_takes) {
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().code, DiagCode::G083);
   EXPECT_EQ(render_message(refused.error()),
-            "kernel `cublaslt_gemm` of nest `main` cannot compute this block: products of `f32`, "
-            "and operands whose rows are not whole");
+            "kernel `cublaslt_gemm` of nest `main` cannot compute this block: it takes no "
+            "operands of `f32`, or their rows are no multiples of 16 bytes");
 }
 
 // A kernel requested by name is never replaced by another one.
@@ -63,8 +63,8 @@ TEST(Leaves, refuse_by_name_what_a_kernel_of_ours_does_not_take) {
   const auto refused = plan_launches(by_ours, product(DType::BF16, 63));
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(render_message(refused.error()),
-            "kernel `gemm_sm90` of nest `main` cannot compute this block: products of `bf16`, and "
-            "operands whose rows are not whole");
+            "kernel `gemm_sm90` of nest `main` cannot compute this block: it takes no operands "
+            "of `bf16`, or their rows are no multiples of 16 bytes");
 }
 
 // `rows` queries from position `lead` on, against `keys` keys from 0 on.

@@ -40,7 +40,7 @@ TEST(Refusals, an_order_takes_no_more_memory_than_it_may) {  // I504
   LowerOptions options;
   options.most_order_bytes = 0;
   EXPECT_EQ(refusal(source, options).substr(0, 82),
-            "error[I504]: the order of 18 tasks on 4 ranks takes more than 0 MiB: after 1 of th");
+            "error[I504]: the order of 18 tasks on 4 ranks takes more than 0 MiB, reached after");
 }
 
 TEST(Refusals, a_plan_is_given_up_wherever_its_time_ends) {  // I505

@@ -116,8 +116,8 @@ TEST(Rendezvous, goes_on_without_strangers) {
   ASSERT_TRUE(host);
   const std::string refuses = "rank 0 at `" + address + "` refuses ";
   EXPECT_THAT(warned, testing::ElementsAre(
-                          refuses + "a process at this machine: it does not introduce itself as "
-                                    "a rank of harpe does",
+                          refuses + "a process at this machine: it did not send the greeting of "
+                                    "a rank of harpe",
                           refuses + "rank 1 from this machine: it does not have the secret"));
 }
 

@@ -187,8 +187,8 @@ Checked<std::optional<LaunchSpecs>> plan_heads(const LaunchChoice& choice,
     }
   }
   if (choice.kernel.empty()) return std::optional<LaunchSpecs>();
-  return no_leaf(choice, "attention of `" + std::string(print(p.q.dtype)) +
-                             "`, its mask, or heads that lie as they do");
+  return no_leaf(choice, "it takes no operands of `" + std::string(print(p.q.dtype)) +
+                             "`, not this mask, or not this layout of heads");
 }
 
 // Whether the kernel is the one for few queries and exchanges states; only then it bounds epochs.

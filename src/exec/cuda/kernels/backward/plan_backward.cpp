@@ -93,8 +93,8 @@ Checked<std::optional<LaunchSpecs>> plan_gradients(const LaunchChoice& choice,
   }
   if (const auto spec = fast_backward(p, heads->loops)) return std::optional(LaunchSpecs{*spec});
   if (choice.kernel.empty()) return std::optional<LaunchSpecs>();
-  return no_leaf(choice, "attention backward of `" + std::string(print(p.q.dtype)) +
-                             "`, their mask, or heads that lie as they do");
+  return no_leaf(choice, "it takes no operands of `" + std::string(print(p.q.dtype)) +
+                             "`, not this mask, or not this layout of heads");
 }
 
 }  // namespace

@@ -107,8 +107,8 @@ Checked<std::optional<LaunchSpecs>> plan_gemms(const LaunchChoice& choice,
   }
   std::optional<LaunchSpecs> fast = fast_products(choice, *products, loops);
   if (!fast && !choice.kernel.empty()) {
-    return no_leaf(choice, "GEMMs of `" + std::string(print(p.a.dtype)) +
-                               "`, and operands whose rows are not whole");
+    return no_leaf(choice, "it takes no operands of `" + std::string(print(p.a.dtype)) +
+                               "`, or their rows are no multiples of 16 bytes");
   }
   if (!fast || products->used.rows == nullptr || products->result == nullptr) return fast;
   const bool asks = fast->front().get<GemmSpec>().panels.front().used.rows != nullptr;
