@@ -43,21 +43,21 @@ void group_at_random(Draw& draw, GemmCase& what) {
 }  // namespace
 
 std::vector<PanelCut> uncut(std::int64_t m, std::int64_t k) {
-  return {{.row_begin = 0, .rows = m, .pieces = {{.k_begin = 0, .k_count = k}}}};
+  return {{.row_begin = 0, .rows = m, .k_chunks = {{.k_begin = 0, .k_count = k}}}};
 }
 
 std::vector<PanelCut> random_cuts(Draw& draw, std::int64_t m, std::int64_t k, int most_panels,
-                                  int most_pieces, std::int64_t row_unit) {
+                                  int most_k_chunks, std::int64_t row_unit) {
   std::vector<PanelCut> panels;
   std::int64_t row = 0;
   for (const std::int64_t row_end : random_ends(draw, m, row_unit, most_panels)) {
-    PanelCut panel = {.row_begin = row, .rows = row_end - row, .pieces = {}};
+    PanelCut panel = {.row_begin = row, .rows = row_end - row, .k_chunks = {}};
     std::int64_t column = 0;
-    for (const std::int64_t column_end : random_ends(draw, k, 64, most_pieces)) {
-      panel.pieces.push_back({.k_begin = column, .k_count = column_end - column});
+    for (const std::int64_t column_end : random_ends(draw, k, 64, most_k_chunks)) {
+      panel.k_chunks.push_back({.k_begin = column, .k_count = column_end - column});
       column = column_end;
     }
-    draw.shuffle(panel.pieces);
+    draw.shuffle(panel.k_chunks);
     panels.push_back(std::move(panel));
     row = row_end;
   }
@@ -66,7 +66,7 @@ std::vector<PanelCut> random_cuts(Draw& draw, std::int64_t m, std::int64_t k, in
 }
 
 void cut_at_random(Draw& draw, const device::GemmConfig& config, GemmCase& what, int most_panels,
-                   int most_pieces) {
+                   int most_k_chunks) {
   if (config.few_rows) {
     constexpr std::int64_t kAlign = device::GemmConfig::kRowAlign;
     const int rows = config.tile_m * config.cluster;
@@ -76,11 +76,11 @@ void cut_at_random(Draw& draw, const device::GemmConfig& config, GemmCase& what,
     what.name = name_case(what, config);
   }
   constexpr std::int64_t kAligned = 8;  // required by copies of rows along M
-  what.panels = random_cuts(draw, what.m, what.k, most_panels, config.groups ? 1 : most_pieces,
+  what.panels = random_cuts(draw, what.m, what.k, most_panels, config.groups ? 1 : most_k_chunks,
                             config.m_major ? kAligned : 1);
   if (config.groups) group_at_random(draw, what);
   if (!config.few_rows) return;
-  for (PanelCut& panel : what.panels) std::ranges::sort(panel.pieces, {}, &PieceCut::k_begin);
+  for (PanelCut& panel : what.panels) std::ranges::sort(panel.k_chunks, {}, &KChunkCut::k_begin);
 }
 
 std::int64_t columns_for(const device::GemmConfig& config, std::int64_t n) {

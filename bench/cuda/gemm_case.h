@@ -10,7 +10,7 @@
 namespace harpe::bench {
 
 // A K chunk of A, which arrives as one.
-struct PieceCut {
+struct KChunkCut {
   std::int64_t k_begin = 0;
   std::int64_t k_count = 0;
 };
@@ -19,7 +19,7 @@ struct PieceCut {
 struct PanelCut {
   std::int64_t row_begin = 0;
   std::int64_t rows = 0;
-  std::vector<PieceCut> pieces;
+  std::vector<KChunkCut> k_chunks;
   std::int64_t group = 0;  // an index into GemmCase::groups
 };
 
@@ -39,9 +39,9 @@ struct GemmCase {
   std::vector<device::GemmMap> maps = {};  // applied to C
   std::int64_t groups = 0;  // number of B's, in one array; 0: a GEMM that is not grouped
 
-  [[nodiscard]] std::size_t pieces() const {
+  [[nodiscard]] std::size_t k_chunks() const {
     std::size_t count = 0;
-    for (const PanelCut& panel : panels) count += panel.pieces.size();
+    for (const PanelCut& panel : panels) count += panel.k_chunks.size();
     return count;
   }
 };
@@ -51,12 +51,12 @@ struct GemmCase {
 // Panels of any rows in any order, with K chunks of any multiple of 64 columns in any order. Panels
 // begin at multiples of `row_unit`.
 [[nodiscard]] std::vector<PanelCut> random_cuts(Draw& draw, std::int64_t m, std::int64_t k,
-                                                int most_panels, int most_pieces,
+                                                int most_panels, int most_k_chunks,
                                                 std::int64_t row_unit = 1);
 // The same for a variant, which may need fewer rows, K chunks in order, or panels of one chunk,
 // which then get random groups.
 void cut_at_random(Draw& draw, const device::GemmConfig& config, GemmCase& what, int most_panels,
-                   int most_pieces);
+                   int most_k_chunks);
 // The next number of columns that a variant's store supports.
 [[nodiscard]] std::int64_t columns_for(const device::GemmConfig& config, std::int64_t n);
 

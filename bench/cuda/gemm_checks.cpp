@@ -79,8 +79,8 @@ void check_arrivals(Bench& bench) {
                                       .first_epoch = draw.coin() ? 0 : 0xffffffc0U,
                                       .counters = true},
                           .launches = bench.times(bench.options().repeat)};
-      named.name = fmt::format("{} arriving in {} pieces of {} panels{}", what.name, what.pieces(),
-                               what.panels.size(), is_all ? ", and B" : "");
+      named.name = fmt::format("{} arriving in {} K chunks of {} panels{}", what.name,
+                               what.k_chunks(), what.panels.size(), is_all ? ", and B" : "");
       run(bench, what, config, named, draw.bits());
     }
   }
@@ -132,7 +132,8 @@ void check_faults(Bench& bench) {
   for (const GemmConfig& config : chosen_configs(bench, draw, 10)) {
     GemmCase what = random_case(draw, config, 600);
     cut_at_random(draw, config, what, 4, 3);
-    const std::string name = fmt::format("{} without one of {} pieces", what.name, what.pieces());
+    const std::string name =
+        fmt::format("{} without one of {} K chunks", what.name, what.k_chunks());
     run(bench, what, config,
         {.name = name,
          .options = {.arrivals = 2, .limit_ns = 50'000'000},

@@ -57,7 +57,7 @@ class SumOfRanks {
       panel.c = to;
       panel.c_stride = what_.n;
       panel.rows_of = spec.panels.empty() ? -1 : 0;
-      if (!spec.panels.empty()) panel.pieces.clear();
+      if (!spec.panels.empty()) panel.k_chunks.clear();
       return spec.panels.emplace_back(std::move(panel));
     };
     for (int step = 1; step <= ranks_; ++step) {

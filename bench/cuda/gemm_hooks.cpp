@@ -22,7 +22,7 @@ std::vector<PanelCut> chunks(std::int64_t m, std::int64_t k, std::int64_t count 
     const std::int64_t begin = m * chunk / count;
     panels.push_back({.row_begin = begin,
                       .rows = m * (chunk + 1) / count - begin,
-                      .pieces = {{.k_begin = 0, .k_count = k}}});
+                      .k_chunks = {{.k_begin = 0, .k_count = k}}});
   }
   return panels;
 }
@@ -30,9 +30,9 @@ std::vector<PanelCut> chunks(std::int64_t m, std::int64_t k, std::int64_t count 
 // Column chunks of A, as in the gradients of weights.
 std::vector<PanelCut> deep_chunks(std::int64_t m, std::int64_t k) {
   std::vector<PanelCut> panels = uncut(m, k);
-  panels.front().pieces.clear();
+  panels.front().k_chunks.clear();
   for (std::int64_t chunk = 0; chunk < kChunks; ++chunk) {
-    panels.front().pieces.push_back({.k_begin = k / kChunks * chunk, .k_count = k / kChunks});
+    panels.front().k_chunks.push_back({.k_begin = k / kChunks * chunk, .k_count = k / kChunks});
   }
   return panels;
 }
@@ -58,13 +58,13 @@ void time_wait(Bench& bench, GemmCase what) {
   flagged.wait = signals.context();
   int flag = 0;
   for (cuda::GemmPanelSpec& panel : flagged.panels) {
-    for (cuda::GemmPieceSpec& piece : panel.pieces) piece.ready = signals.wait(flag++, 1);
+    for (cuda::GemmKChunkSpec& k_chunk : panel.k_chunks) k_chunk.ready = signals.wait(flag++, 1);
   }
   cuda::GemmSpec whole = bare;
   whole.panels.resize(1);
   whole.panels.front().rows = what.m;
-  whole.panels.front().pieces.resize(1);
-  whole.panels.front().pieces.front().k_count = what.k;
+  whole.panels.front().k_chunks.resize(1);
+  whole.panels.front().k_chunks.front().k_count = what.k;
   const cuda::GemmChoice choice = choice_of(bench, flagged);
   const GemmRunner waits(bench.gpu(), flagged, choice);
   const GemmRunner does_not(bench.gpu(), bare, choice);
@@ -113,9 +113,9 @@ class ArrivingGemm {
     cuda::GemmSpec spec = problem_.spec();
     spec.wait = signals_.context();
     for (std::size_t i = 0; i < spec.panels.size(); ++i) {
-      cuda::GemmPieceSpec& piece = spec.panels[i].pieces.front();
-      piece.a = landing_->address() + offset(i);
-      if (i >= local()) piece.ready = signals_.wait(static_cast<int>(i), 1);
+      cuda::GemmKChunkSpec& k_chunk = spec.panels[i].k_chunks.front();
+      k_chunk.a = landing_->address() + offset(i);
+      if (i >= local()) k_chunk.ready = signals_.wait(static_cast<int>(i), 1);
     }
     return spec;
   }

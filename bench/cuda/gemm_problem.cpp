@@ -94,13 +94,13 @@ cuda::GemmSpec GemmProblem::spec() const {
     made.c = c_.row(panel.row_begin);
     made.c_stride = c_.stride();
     made.b_first = panel.group * b_rows(case_);
-    for (const PieceCut& piece : panel.pieces) {
-      made.pieces.push_back({.a = case_.m_major ? a_.cell(piece.k_begin, panel.row_begin)
-                                                : a_.cell(panel.row_begin, piece.k_begin),
-                             .stride = a_.stride(),
-                             .k_begin = piece.k_begin,
-                             .k_count = piece.k_count,
-                             .ready = {}});
+    for (const KChunkCut& k_chunk : panel.k_chunks) {
+      made.k_chunks.push_back({.a = case_.m_major ? a_.cell(k_chunk.k_begin, panel.row_begin)
+                                                  : a_.cell(panel.row_begin, k_chunk.k_begin),
+                               .stride = a_.stride(),
+                               .k_begin = k_chunk.k_begin,
+                               .k_count = k_chunk.k_count,
+                               .ready = {}});
     }
     spec.panels.push_back(std::move(made));
   }
@@ -122,14 +122,14 @@ const std::vector<GuardedRows>& GemmProblem::landings() {
   if (!landings_.empty()) return landings_;
   source_ = host_copy(a_);
   for (const PanelCut& panel : case_.panels) {
-    for (const PieceCut& piece : panel.pieces) {
+    for (const KChunkCut& k_chunk : panel.k_chunks) {
       const bool turned = case_.m_major;
-      const std::int64_t rows = turned ? piece.k_count : panel.rows;
-      const std::int64_t columns = turned ? panel.rows : piece.k_count;
+      const std::int64_t rows = turned ? k_chunk.k_count : panel.rows;
+      const std::int64_t columns = turned ? panel.rows : k_chunk.k_count;
       const GuardedRows& landing =
           landings_.emplace_back(*gpu_, rows, columns, stride_of(case_, columns), case_.in);
-      const std::int64_t from = (turned ? piece.k_begin : panel.row_begin) * a_.stride() +
-                                (turned ? panel.row_begin : piece.k_begin);
+      const std::int64_t from = (turned ? k_chunk.k_begin : panel.row_begin) * a_.stride() +
+                                (turned ? panel.row_begin : k_chunk.k_begin);
       parcels_.push_back({.copies = {{.to = landing.address(),
                                       .to_stride = landing.stride_bytes(),
                                       .from = source_->address() + static_cast<Address>(from * 2),
@@ -137,18 +137,18 @@ const std::vector<GuardedRows>& GemmProblem::landings() {
                                       .row_bytes = landing.row_bytes(),
                                       .rows = rows}},
                           .flag = static_cast<int>(parcels_.size())});
-      if (source_of_b_) send_b(piece);
+      if (source_of_b_) send_b(k_chunk);
     }
   }
   return landings_;
 }
 
-void GemmProblem::send_b(const PieceCut& piece) {
+void GemmProblem::send_b(const KChunkCut& k_chunk) {
   const bool by_k = case_.layout == GemmLayout::NMajor;  // rows
-  const std::int64_t row = by_k ? piece.k_begin : 0;
-  const std::int64_t column = by_k ? 0 : piece.k_begin;
-  const std::int64_t rows = by_k ? piece.k_count : case_.n;
-  const std::int64_t columns = by_k ? case_.n : piece.k_count;
+  const std::int64_t row = by_k ? k_chunk.k_begin : 0;
+  const std::int64_t column = by_k ? 0 : k_chunk.k_begin;
+  const std::int64_t rows = by_k ? k_chunk.k_count : case_.n;
+  const std::int64_t columns = by_k ? case_.n : k_chunk.k_count;
   const std::int64_t from = (row * b_.stride() + column) * 2;
   std::optional<GuardedRows>& own = landings_of_b_.emplace_back();
   if (parcels_.size() % 2 == 0) own.emplace(*gpu_, rows, columns, b_.stride(), case_.in);
@@ -168,14 +168,14 @@ cuda::GemmSpec GemmProblem::arriving_spec(const Signals& signals, std::uint32_t 
   const std::vector<GuardedRows>& places = landings();
   int flag = 0;
   for (cuda::GemmPanelSpec& panel : arriving.panels) {
-    for (cuda::GemmPieceSpec& piece : panel.pieces) {
+    for (cuda::GemmKChunkSpec& k_chunk : panel.k_chunks) {
       const GuardedRows& place = places[static_cast<std::size_t>(flag)];
-      piece.a = place.address();
-      piece.stride = place.stride();
-      piece.ready = signals.wait(flag, arrivals);
+      k_chunk.a = place.address();
+      k_chunk.stride = place.stride();
+      k_chunk.ready = signals.wait(flag, arrivals);
       if (all) {
         const auto& own = landings_of_b_[static_cast<std::size_t>(flag)];
-        piece.b = own ? own->address() : 0;
+        k_chunk.b = own ? own->address() : 0;
       }
       ++flag;
     }
@@ -194,14 +194,14 @@ cuda::GemmSpec GemmProblem::fetching_spec(const Signals& signals, int copy_block
         landings_.emplace_back(*gpu_, rows, case_.k, a_.stride(), case_.in);
     const std::int64_t bytes = rows * a_.stride_bytes();
     const auto flag = static_cast<int>(i);
-    cuda::GemmPieceSpec& piece = fetching.panels[i].pieces.front();
-    fetching.copies.push_back({.from = at<const void>(piece.a),
+    cuda::GemmKChunkSpec& k_chunk = fetching.panels[i].k_chunks.front();
+    fetching.copies.push_back({.from = at<const void>(k_chunk.a),
                                .to = at<void>(landing.address()),
                                .bytes = bytes,
                                .ready = {},
                                .done = at<std::uint32_t>(signals.address(flag))});
-    piece.a = landing.address();
-    piece.ready = signals.wait(flag, device::copy_arrivals(bytes));
+    k_chunk.a = landing.address();
+    k_chunk.ready = signals.wait(flag, device::copy_arrivals(bytes));
   }
   return fetching;
 }

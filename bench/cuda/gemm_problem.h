@@ -50,7 +50,7 @@ class GemmProblem {
   [[nodiscard]] const std::vector<GuardedRows>& landings();
   [[nodiscard]] cuda::MappedMemory host_copy(const GuardedRows& rows) const;
   // Adds the chunk's rows of B to the last parcel.
-  void send_b(const PieceCut& piece);
+  void send_b(const KChunkCut& k_chunk);
 
   Gpu* gpu_;
   Gpu* home_;

@@ -36,7 +36,7 @@ void cut_rows(GemmCase& what, std::int64_t panels) {
   const std::int64_t rows = what.m / panels;
   for (std::int64_t i = 0; i < panels; ++i) {
     what.panels.push_back(
-        {.row_begin = i * rows, .rows = rows, .pieces = {{.k_begin = 0, .k_count = what.k}}});
+        {.row_begin = i * rows, .rows = rows, .k_chunks = {{.k_begin = 0, .k_count = what.k}}});
   }
 }
 

@@ -35,8 +35,8 @@ Numbers numbers_of(const GemmSpec& spec) {
   Numbers numbers = {static_cast<std::int64_t>(spec.b), spec.b_stride, spec.k};
   for (const cuda::GemmPanelSpec& panel : spec.panels) {
     numbers.insert(numbers.end(), {static_cast<std::int64_t>(panel.c), panel.c_stride});
-    for (const cuda::GemmPieceSpec& piece : panel.pieces) {
-      numbers.insert(numbers.end(), {static_cast<std::int64_t>(piece.a), piece.stride});
+    for (const cuda::GemmKChunkSpec& k_chunk : panel.k_chunks) {
+      numbers.insert(numbers.end(), {static_cast<std::int64_t>(k_chunk.a), k_chunk.stride});
     }
     for (const cuda::GemmAddendSpec& addend : panel.addends) {
       numbers.insert(numbers.end(), {static_cast<std::int64_t>(addend.address), addend.stride});

@@ -30,7 +30,7 @@ GemmSpec product(std::size_t slab, std::size_t expert) {
   spec.b = kWeights + expert * 64 * 128 * 2;
   spec.panels = {
       {.rows = 32,
-       .pieces = {{.a = kRows + slab * 32 * 64 * 2, .stride = 64, .k_begin = 0, .k_count = 64}},
+       .k_chunks = {{.a = kRows + slab * 32 * 64 * 2, .stride = 64, .k_begin = 0, .k_count = 64}},
        .c = kResults + slab * 32 * 128 * 4,
        .c_stride = 128,
        .used = used(slab, slab + 8, 32)}};
@@ -66,7 +66,7 @@ TEST(Batched, makes_groups_of_products_that_share_weights_one_after_the_other) {
   ASSERT_EQ(groups.panels.size(), 4U);
   EXPECT_EQ(groups.panels[1].b_first, 0);
   EXPECT_EQ(groups.panels[2].b_first, 2 * 64);
-  EXPECT_EQ(groups.panels[1].pieces.front().a, kRows + 2 * 32 * 64 * 2);
+  EXPECT_EQ(groups.panels[1].k_chunks.front().a, kRows + 2 * 32 * 64 * 2);
   EXPECT_EQ(groups.panels[1].used.rows, &numbers[2]);
 }
 
@@ -85,14 +85,14 @@ TEST(Batched, leaves_products_alone_that_are_no_group) {
   GemmSpec second = product(1, 1);
   for (GemmSpec* const spec : {&first, &second}) {
     spec->k = 56;
-    spec->panels.front().pieces.front().k_count = 56;
+    spec->panels.front().k_chunks.front().k_count = 56;
   }
   EXPECT_EQ(batched({first, second}, kMultiprocessors).size(), 2U);
 }
 
 TEST(Batched, leaves_products_alone_that_read_what_another_makes) {
   GemmSpec rows = product(1, 1);
-  rows.panels.front().pieces.front().a = kResults + 64;
+  rows.panels.front().k_chunks.front().a = kResults + 64;
   EXPECT_EQ(batched({product(0, 0), rows}, kMultiprocessors).size(), 2U);
   GemmSpec first = product(0, 0);
   first.panels.front().c = kWeights + 64 * 128 * 2;  // the next expert's weights

@@ -52,7 +52,7 @@ TEST_F(Bind, waits_inside_for_what_the_launch_plan_says) {
   for (std::size_t i = 0; i < spec.panels.size(); ++i) {
     const auto arrival = static_cast<std::size_t>(kernel().panels[i].meets.front());
     const std::optional<launch::SignalId> when = kernel().arrivals[arrival].when;
-    const device::FlagWait& ready = spec.panels[i].pieces.front().ready;
+    const device::FlagWait& ready = spec.panels[i].k_chunks.front().ready;
     EXPECT_EQ(ready.flag, when ? MadeUpBinding::cell_of(*when) : nullptr);
     if (when) ++awaited;
   }
@@ -115,7 +115,7 @@ GemmSpec product(std::int64_t rows, std::int64_t n, std::int64_t k) {
   spec.b = 0x1000;
   spec.b_stride = n;
   spec.panels = {{.rows = rows,
-                  .pieces = {{.a = 0x2000, .stride = k, .k_begin = 0, .k_count = k}},
+                  .k_chunks = {{.a = 0x2000, .stride = k, .k_begin = 0, .k_count = k}},
                   .c = 0x3000,
                   .c_stride = n}};
   return spec;
@@ -130,7 +130,7 @@ TEST(InnerWait, is_of_a_kernel_that_waits_inside) {
   const GemmSpec plain = product(32, 64, 128);
   EXPECT_FALSE(waits(plain));
   GemmSpec arriving = plain;
-  arriving.panels[0].pieces[0].ready = flag();
+  arriving.panels[0].k_chunks[0].ready = flag();
   EXPECT_TRUE(waits(arriving));
   GemmSpec adding = plain;
   adding.panels[0].addends = {{.address = 0x1000, .stride = 64, .ready = flag()}};

@@ -126,7 +126,7 @@ GemmSpec product(const std::vector<std::int64_t>& panels, std::int64_t n, std::i
   GemmSpec spec{.n = n, .k = k, .b = 4096, .b_stride = n};
   for (const std::int64_t rows : panels) {
     spec.panels.push_back({.rows = rows,
-                           .pieces = {{.a = 4096, .stride = k, .k_begin = 0, .k_count = k}},
+                           .k_chunks = {{.a = 4096, .stride = k, .k_begin = 0, .k_count = k}},
                            .c = 4096,
                            .c_stride = n});
   }
@@ -196,16 +196,16 @@ TEST(FewRows, have_the_smallest_tile_that_holds_them) {
   }
 }
 
-TEST(FewRows, need_whole_rows_of_c_and_pieces_in_the_order_of_k) {
+TEST(FewRows, need_whole_rows_of_c_and_k_chunks_in_the_order_of_k) {
   GemmSpec odd = product({4}, 1001, 1024);
   odd.b_stride = 1008;
   EXPECT_FALSE(takes_few_rows(odd));
-  GemmSpec pieces = product({4}, 1024, 1024);
-  pieces.panels.front().pieces = {{.a = 4096, .stride = 1024, .k_begin = 512, .k_count = 512},
-                                  {.a = 4096, .stride = 1024, .k_begin = 0, .k_count = 512}};
-  EXPECT_FALSE(takes_few_rows(pieces));
-  std::ranges::reverse(pieces.panels.front().pieces);
-  EXPECT_TRUE(takes_few_rows(pieces));
+  GemmSpec k_chunks = product({4}, 1024, 1024);
+  k_chunks.panels.front().k_chunks = {{.a = 4096, .stride = 1024, .k_begin = 512, .k_count = 512},
+                                      {.a = 4096, .stride = 1024, .k_begin = 0, .k_count = 512}};
+  EXPECT_FALSE(takes_few_rows(k_chunks));
+  std::ranges::reverse(k_chunks.panels.front().k_chunks);
+  EXPECT_TRUE(takes_few_rows(k_chunks));
   GemmSpec added = product({4}, 1024, 1024);
   added.out = device::Element::F32;
   added.add = true;
@@ -233,7 +233,7 @@ TEST(FewRows, leave_products_with_maps_to_the_other_kernel) {
 TEST(FewRows, leave_weights_that_arrive_to_the_other_kernel) {
   GemmSpec spec = product({4}, 1024, 1024);
   std::uint32_t flag = 0;
-  spec.panels.front().pieces.front().ready.flag = &flag;
+  spec.panels.front().k_chunks.front().ready.flag = &flag;
   EXPECT_FALSE(takes_few_rows(spec));
   EXPECT_TRUE(check(spec, kMultiprocessors).ok());
   spec.b_is_fixed = true;
@@ -246,7 +246,7 @@ TEST(FewRows, load_weights_as_fast_as_memory_gives_them_while_rows_are_awaited) 
   const device::GemmConfig config = choose_gemm(spec, kMultiprocessors).config;
   EXPECT_EQ(clocks_between_loads(spec, config, kBlocks), 0);
   std::uint32_t flag = 0;
-  spec.panels.back().pieces.front().ready.flag = &flag;
+  spec.panels.back().k_chunks.front().ready.flag = &flag;
   const int apart = clocks_between_loads(spec, config, kBlocks);
   ASSERT_GT(apart, 0);
   const double bytes = kBlocks * config.slot_stages() * config.b_bytes();

@@ -18,7 +18,7 @@ constexpr int kMultiprocessors = 132;
 GemmSpec product(std::int64_t m, std::int64_t n, std::int64_t k) {
   GemmSpec spec{.n = n, .k = k, .b = 4096, .b_stride = n};
   spec.panels = {{.rows = m,
-                  .pieces = {{.a = 4096, .stride = k, .k_begin = 0, .k_count = k}},
+                  .k_chunks = {{.a = 4096, .stride = k, .k_begin = 0, .k_count = k}},
                   .c = 4096,
                   .c_stride = n}};
   return spec;
@@ -99,7 +99,7 @@ TEST(GemmChoice, groups_are_plain) {
   EXPECT_FALSE(check(added, kMultiprocessors).ok());
   GemmSpec awaited = groups(2, 128, 8);
   std::uint32_t flag = 0;
-  awaited.panels[3].pieces.front().ready.flag = &flag;
+  awaited.panels[3].k_chunks.front().ready.flag = &flag;
   EXPECT_FALSE(check(awaited, kMultiprocessors).ok());
   EXPECT_FALSE(check(groups(65, 128, 8), kMultiprocessors).ok());
 }
@@ -215,7 +215,7 @@ TEST(Gemm, refuses_what_there_is_no_kernel_for) {
 TEST(Gemm, reads_a_stored_as_its_transpose) {
   GemmSpec spec = product(4096, 8192, 8192);
   spec.m_major = true;
-  spec.panels.front().pieces.front().stride = 4096;
+  spec.panels.front().k_chunks.front().stride = 4096;
   ASSERT_TRUE(check(spec, kMultiprocessors).ok());
   const GemmChoice choice = choose_gemm(spec, kMultiprocessors);
   EXPECT_TRUE(choice.config.m_major);
@@ -251,7 +251,7 @@ TEST(Gemm, adds_what_lies_as_c_does) {
 GemmSpec exchanged(std::int64_t m) {
   GemmSpec spec = product(m, 1024, 1024);
   GemmPanelSpec sent = spec.panels.front();
-  sent.pieces.clear();
+  sent.k_chunks.clear();
   sent.rows_of = 0;
   GemmPanelSpec total = sent;
   total.addends = {{.address = 4096, .stride = 1024}, {.address = 8192, .stride = 1024}};
@@ -295,7 +295,7 @@ TEST(GemmChoice, panels_without_rows_are_behind_and_have_those_of_one) {
   nowhere.panels[2].rows_of = 3;
   EXPECT_TRUE(is_refused(nowhere));
   GemmSpec twice = exchanged(8);
-  twice.panels[1].pieces = twice.panels[0].pieces;
+  twice.panels[1].k_chunks = twice.panels[0].k_chunks;
   EXPECT_TRUE(is_refused(twice));
 }
 
@@ -303,7 +303,7 @@ TEST(GemmChoice, panels_without_rows_are_behind_and_have_those_of_one) {
 GemmSpec replicated(std::int64_t m, std::int64_t n) {
   GemmSpec spec = product(m, n, 1024);
   GemmPanelSpec copy = spec.panels.front();
-  copy.pieces.clear();
+  copy.k_chunks.clear();
   copy.rows_of = 0;
   copy.is_copy = true;
   spec.panels.front().addends = {{.address = 4096, .stride = n}};
@@ -365,12 +365,12 @@ TEST(Gemm, refuses_empty_products_and_blocks_that_leave_none_to_multiply) {
   EXPECT_TRUE(choose_gemm(spec, kMultiprocessors).config.copies);
 }
 
-TEST(Gemm, refuses_pieces_that_are_no_partition_of_the_columns) {
+TEST(Gemm, refuses_k_chunks_that_are_no_partition_of_the_columns) {
   const auto with = [](std::vector<std::pair<int, int>> ranges) {
     GemmSpec spec = product(77, 64, 320);
-    spec.panels[0].pieces.clear();
+    spec.panels[0].k_chunks.clear();
     for (const auto& [begin, count] : ranges) {
-      spec.panels[0].pieces.push_back(
+      spec.panels[0].k_chunks.push_back(
           {.a = 4096, .stride = 320, .k_begin = begin, .k_count = count});
     }
     return spec;

@@ -88,7 +88,7 @@ LaunchSpec product_spec(const Operands& at, const ProductShape& s) {
   spec.b = behind(at.in, s.m * s.k * kHalf);
   spec.b_stride = s.n;
   spec.panels = {{.rows = s.m,
-                  .pieces = {{.a = at.in, .stride = s.k, .k_begin = 0, .k_count = s.k}},
+                  .k_chunks = {{.a = at.in, .stride = s.k, .k_begin = 0, .k_count = s.k}},
                   .c = at.out,
                   .c_stride = s.n}};
   return spec;

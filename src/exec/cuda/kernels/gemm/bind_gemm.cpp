@@ -17,12 +17,12 @@ bool have_one_shape(const GemmSpec& one, const GemmSpec& other) {
 }
 
 // Whether the K chunks cover columns 0 .. k of A once.
-bool are_columns(std::vector<GemmPieceSpec> pieces, std::int64_t k) {
-  std::ranges::sort(pieces, {}, &GemmPieceSpec::k_begin);
+bool are_columns(std::vector<GemmKChunkSpec> k_chunks, std::int64_t k) {
+  std::ranges::sort(k_chunks, {}, &GemmKChunkSpec::k_begin);
   std::int64_t end = 0;
-  for (const GemmPieceSpec& piece : pieces) {
-    if (piece.k_begin != end) return false;
-    end += piece.k_count;
+  for (const GemmKChunkSpec& k_chunk : k_chunks) {
+    if (k_chunk.k_begin != end) return false;
+    end += k_chunk.k_count;
   }
   return end == k;
 }
@@ -50,7 +50,7 @@ class GemmBinder {
   // The address of the B that one K chunk meets.
   struct ChunkOfB {
     std::size_t panel = 0;
-    std::size_t piece = 0;
+    std::size_t k_chunk = 0;
     DeviceAddress address = 0;
   };
 
@@ -108,7 +108,7 @@ class GemmBinder {
         return binding_.refuse("their GEMMs differ in shape or type");
       }
       if (k == 0) HP_REQUIRE_OK(begin_panel(*alone, panel));
-      HP_REQUIRE_OK(add_piece(*alone, arrival));
+      HP_REQUIRE_OK(add_k_chunk(*alone, arrival));
       k += gemm.k;
     }
     if (k == 0 || (spec_.panels.size() > 1 && k != spec_.k)) {
@@ -132,7 +132,7 @@ class GemmBinder {
     GemmPanelSpec& bound = spec_.panels.emplace_back(alone.spec->get<GemmSpec>().panels.front());
     HP_TRY(const StridedArray c,
            binding_.place(alone, {array_c(spec_, bound), "rows of C", 0}, from, panel.stores));
-    bound.pieces.clear();
+    bound.k_chunks.clear();
     bound.c = c.address;
     bound.c_stride = c.extents.front().stride;
     if (!from.empty()) move_number(from.front().alloc, panel.stores.front().alloc, bound.used);
@@ -146,22 +146,22 @@ class GemmBinder {
     used.result = there == nullptr ? nullptr : there + (used.result - binding_.rows_used_of(from));
   }
 
-  Checked<Ok> add_piece(const LaunchAlone& alone, const launch::Arrival& arrival) {
+  Checked<Ok> add_k_chunk(const LaunchAlone& alone, const launch::Arrival& arrival) {
     const auto& gemm = alone.spec->get<GemmSpec>();
     const GemmPanelSpec& panel = gemm.panels.front();
-    GemmPieceSpec piece = panel.pieces.front();
+    GemmKChunkSpec k_chunk = panel.k_chunks.front();
     const std::vector<launch::Place>& from = alone.arrival().reads;
-    HP_TRY(
-        const StridedArray a,
-        binding_.place(alone, {array_a(gemm, panel, piece), "rows of A", 0}, from, arrival.reads));
-    HP_TRY(
-        const StridedArray b,
-        binding_.place(alone, {array_b(gemm, panel, piece), "rows of B", 1}, from, arrival.reads));
-    piece.a = a.address;
-    piece.stride = (gemm.m_major ? a.extents.back() : a.extents.front()).stride;
-    piece.ready = binding_.await(arrival.when);
+    HP_TRY(const StridedArray a,
+           binding_.place(alone, {array_a(gemm, panel, k_chunk), "rows of A", 0}, from,
+                          arrival.reads));
+    HP_TRY(const StridedArray b,
+           binding_.place(alone, {array_b(gemm, panel, k_chunk), "rows of B", 1}, from,
+                          arrival.reads));
+    k_chunk.a = a.address;
+    k_chunk.stride = (gemm.m_major ? a.extents.back() : a.extents.front()).stride;
+    k_chunk.ready = binding_.await(arrival.when);
     waits_ = waits_ || arrival.when;
-    spec_.panels.back().pieces.push_back(piece);
+    spec_.panels.back().k_chunks.push_back(k_chunk);
     if (chunks_.empty()) {
       spec_.b_stride = b.extents.front().stride;
       spec_.b_is_fixed = true;
@@ -172,7 +172,7 @@ class GemmBinder {
       return binding_.refuse("their B's have rows that are not equally far apart");
     }
     chunks_.push_back({.panel = spec_.panels.size() - 1,
-                       .piece = spec_.panels.back().pieces.size() - 1,
+                       .k_chunk = spec_.panels.back().k_chunks.size() - 1,
                        .address = b.address});
     return Ok{};
   }
@@ -230,7 +230,7 @@ class GemmBinder {
     const std::int64_t row_bytes = spec_.b_stride * element;
     spec_.b = std::ranges::min(chunks_, {}, &ChunkOfB::address).address;
     if (!has_own) {
-      place_pieces(is_n_major ? row_bytes : element);
+      place_k_chunks(is_n_major ? row_bytes : element);
       return Ok{};
     }
     for (const ChunkOfB& chunk : chunks_) {
@@ -244,28 +244,28 @@ class GemmBinder {
 
   // K chunks may be used in any order, so the offset of a chunk's B in the common array gives its
   // columns of A. `step`: bytes of B from one column of A to the next.
-  void place_pieces(std::int64_t step) {
+  void place_k_chunks(std::int64_t step) {
     bool is_one = true;
     for (const ChunkOfB& chunk : chunks_) {
       const auto behind = static_cast<std::int64_t>(chunk.address - spec_.b);
       is_one = is_one && behind % step == 0;
-      piece_of(chunk).k_begin = behind / step;
+      k_chunk_of(chunk).k_begin = behind / step;
     }
     const auto are_all = [&](const GemmPanelSpec& panel) {
-      return panel.pieces.empty() || are_columns(panel.pieces, spec_.k);
+      return panel.k_chunks.empty() || are_columns(panel.k_chunks, spec_.k);
     };
     if (is_one && std::ranges::all_of(spec_.panels, are_all)) return;
     std::vector<std::int64_t> used(spec_.panels.size(), 0);
     for (const ChunkOfB& chunk : chunks_) {
-      GemmPieceSpec& piece = piece_of(chunk);
-      piece.b = chunk.address;
-      piece.k_begin = used[chunk.panel];
-      used[chunk.panel] += piece.k_count;
+      GemmKChunkSpec& k_chunk = k_chunk_of(chunk);
+      k_chunk.b = chunk.address;
+      k_chunk.k_begin = used[chunk.panel];
+      used[chunk.panel] += k_chunk.k_count;
     }
   }
 
-  [[nodiscard]] GemmPieceSpec& piece_of(const ChunkOfB& chunk) {
-    return spec_.panels[chunk.panel].pieces[chunk.piece];
+  [[nodiscard]] GemmKChunkSpec& k_chunk_of(const ChunkOfB& chunk) {
+    return spec_.panels[chunk.panel].k_chunks[chunk.k_chunk];
   }
 
   // Leaves out fused stores whose signals tests drop.

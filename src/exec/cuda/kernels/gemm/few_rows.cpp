@@ -24,8 +24,9 @@ std::int64_t tile_blocks(const GemmSpec& spec) {
 
 // Whether K chunks are in the order of K, in which B is streamed, and have no B of their own.
 bool is_in_order(const GemmPanelSpec& panel) {
-  return std::ranges::is_sorted(panel.pieces, {}, &GemmPieceSpec::k_begin) &&
-         std::ranges::all_of(panel.pieces, [](const GemmPieceSpec& piece) { return piece.b == 0; });
+  return std::ranges::is_sorted(panel.k_chunks, {}, &GemmKChunkSpec::k_begin) &&
+         std::ranges::all_of(panel.k_chunks,
+                             [](const GemmKChunkSpec& k_chunk) { return k_chunk.b == 0; });
 }
 
 // The parts of the tile that is cut into most.

@@ -56,7 +56,8 @@ std::int64_t group_tiles(const GemmSpec& spec, const GemmConfig& config) {
 
 std::int64_t k_blocks(const GemmPanelSpec& panel) {
   std::int64_t blocks = 0;
-  for (const GemmPieceSpec& piece : panel.pieces) blocks += (piece.k_count + kTileK - 1) / kTileK;
+  for (const GemmKChunkSpec& k_chunk : panel.k_chunks)
+    blocks += (k_chunk.k_count + kTileK - 1) / kTileK;
   return blocks;
 }
 
@@ -195,9 +196,10 @@ Diag not_a_partition(std::int64_t begin, std::int64_t end, std::int64_t covered,
 }
 
 // K chunks must cover columns 0 .. k once and begin at multiples of a stage.
-Checked<Ok> check_pieces(const GemmPanelSpec& panel, std::int64_t k) {
+Checked<Ok> check_k_chunks(const GemmPanelSpec& panel, std::int64_t k) {
   std::vector<std::pair<std::int64_t, std::int64_t>> ranges;
-  for (const GemmPieceSpec& piece : panel.pieces) ranges.emplace_back(piece.k_begin, piece.k_count);
+  for (const GemmKChunkSpec& k_chunk : panel.k_chunks)
+    ranges.emplace_back(k_chunk.k_begin, k_chunk.k_count);
   std::ranges::sort(ranges);
   std::int64_t covered = 0;
   for (const auto& [begin, count] : ranges) {
@@ -276,7 +278,7 @@ bool share_rows_well(const GemmSpec& spec) {
     const std::size_t of = has_own_rows(panel) ? i : static_cast<std::size_t>(panel.rows_of);
     if (of >= spec.panels.size()) return false;
     if (of != i && (!has_own_rows(spec.panels[of]) || spec.panels[of].rows != panel.rows ||
-                    !panel.pieces.empty())) {
+                    !panel.k_chunks.empty())) {
       return false;
     }
     if (panel.is_copy && (of == i || !panel.addends.empty())) return false;
@@ -288,7 +290,7 @@ bool share_rows_well(const GemmSpec& spec) {
 }
 
 bool is_plain(const GemmPanelSpec& panel) {
-  return panel.pieces.size() == 1 && panel.pieces.front().ready.flag == nullptr &&
+  return panel.k_chunks.size() == 1 && panel.k_chunks.front().ready.flag == nullptr &&
          panel.addends.empty() && !is_awaited(panel);
 }
 
@@ -331,11 +333,11 @@ Checked<Ok> check_counts(const GemmSpec& spec, int blocks) {
 }  // namespace
 
 bool fit_in_arguments(const GemmSpec& spec) {
-  std::size_t pieces = 0;
+  std::size_t k_chunks = 0;
   for (const GemmPanelSpec& panel : spec.panels) {
-    pieces += panel.pieces.size() + panel.addends.size();
+    k_chunks += panel.k_chunks.size() + panel.addends.size();
   }
-  return spec.panels.size() <= device::GemmArgs::kFew && pieces <= device::GemmArgs::kFew;
+  return spec.panels.size() <= device::GemmArgs::kFew && k_chunks <= device::GemmArgs::kFew;
 }
 
 bool stores_in_bulk(const GemmSpec& spec) {
@@ -350,10 +352,10 @@ Checked<Ok> check(const GemmSpec& spec, int blocks) {
   HP_REQUIRE_OK(check_kernel(spec));
   HP_REQUIRE_OK(check_aligned("B", spec.b, std::array{spec.b_stride}, spec.in));
   for (const GemmPanelSpec& panel : spec.panels) {
-    if (has_own_rows(panel)) HP_REQUIRE_OK(check_pieces(panel, spec.k));
-    for (const GemmPieceSpec& piece : panel.pieces) {
-      HP_REQUIRE_OK(check_aligned("A", piece.a, std::array{piece.stride}, spec.in));
-      HP_REQUIRE_OK(check_aligned("B", piece.b, std::array{spec.b_stride}, spec.in));
+    if (has_own_rows(panel)) HP_REQUIRE_OK(check_k_chunks(panel, spec.k));
+    for (const GemmKChunkSpec& k_chunk : panel.k_chunks) {
+      HP_REQUIRE_OK(check_aligned("A", k_chunk.a, std::array{k_chunk.stride}, spec.in));
+      HP_REQUIRE_OK(check_aligned("B", k_chunk.b, std::array{spec.b_stride}, spec.in));
     }
     for (const GemmAddendSpec& addend : panel.addends) {
       HP_REQUIRE_OK(check_aligned("addend", addend.address, std::array{addend.stride}, spec.in));
@@ -389,7 +391,7 @@ bool has_groups(const GemmSpec& spec) {
 
 bool awaits_rows(const GemmPanelSpec& panel) {
   return std::ranges::any_of(
-      panel.pieces, [](const GemmPieceSpec& piece) { return piece.ready.flag != nullptr; });
+      panel.k_chunks, [](const GemmKChunkSpec& k_chunk) { return k_chunk.ready.flag != nullptr; });
 }
 
 bool is_awaited(const GemmPanelSpec& panel) { return panel.done != 0 || panel.fused_store >= 0; }

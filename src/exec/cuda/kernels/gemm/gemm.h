@@ -17,7 +17,7 @@ namespace harpe::cuda {
 
 // One K chunk of a panel: columns [k_begin, k_begin + k_count) of its A, row-major, or, with
 // m_major, these rows of A's transpose.
-struct GemmPieceSpec {
+struct GemmKChunkSpec {
   DeviceAddress a = 0;
   std::int64_t stride = 0;  // elements from row to row, in memory
   std::int64_t k_begin = 0;
@@ -55,7 +55,7 @@ struct GemmMapOperandSpec {
 // A row panel: consecutive rows of C with their A. Both may lie on a peer GPU.
 struct GemmPanelSpec {
   std::int64_t rows = 0;
-  std::vector<GemmPieceSpec> pieces;  // K chunks in the order of use; they cover columns 0 .. k
+  std::vector<GemmKChunkSpec> k_chunks;  // K chunks in the order of use; they cover columns 0 .. k
   // The panel whose rows this one shares; -1: none. A panel that shares rows has no K chunks.
   // Without addends it stores the other panel's sums a second time. With addends it stores only
   // their total; among them may be what other panels of this kernel store on this rank.

@@ -14,23 +14,25 @@ StridedArray rows_of_columns(DeviceAddress address, device::Element element, std
 
 }  // namespace
 
-StridedArray array_a(const GemmSpec& spec, const GemmPanelSpec& panel, const GemmPieceSpec& piece) {
-  StridedArray a = rows_of_columns(piece.a, spec.in, panel.rows, piece.stride, piece.k_count);
+StridedArray array_a(const GemmSpec& spec, const GemmPanelSpec& panel,
+                     const GemmKChunkSpec& k_chunk) {
+  StridedArray a = rows_of_columns(k_chunk.a, spec.in, panel.rows, k_chunk.stride, k_chunk.k_count);
   if (spec.m_major) std::swap(a.extents.front().stride, a.extents.back().stride);
   return a;
 }
 
-StridedArray array_b(const GemmSpec& spec, const GemmPanelSpec& panel, const GemmPieceSpec& piece) {
+StridedArray array_b(const GemmSpec& spec, const GemmPanelSpec& panel,
+                     const GemmKChunkSpec& k_chunk) {
   const bool is_n_major = spec.layout == device::GemmLayout::NMajor;
-  if (piece.b != 0) {
-    return rows_of_columns(piece.b, spec.in, is_n_major ? piece.k_count : spec.n, spec.b_stride,
-                           is_n_major ? spec.n : piece.k_count);
+  if (k_chunk.b != 0) {
+    return rows_of_columns(k_chunk.b, spec.in, is_n_major ? k_chunk.k_count : spec.n, spec.b_stride,
+                           is_n_major ? spec.n : k_chunk.k_count);
   }
-  const std::int64_t first =
-      panel.b_first * spec.b_stride + (is_n_major ? piece.k_begin * spec.b_stride : piece.k_begin);
+  const std::int64_t first = panel.b_first * spec.b_stride +
+                             (is_n_major ? k_chunk.k_begin * spec.b_stride : k_chunk.k_begin);
   return rows_of_columns(spec.b + static_cast<DeviceAddress>(first * device::bytes_of(spec.in)),
-                         spec.in, is_n_major ? piece.k_count : spec.n, spec.b_stride,
-                         is_n_major ? spec.n : piece.k_count);
+                         spec.in, is_n_major ? k_chunk.k_count : spec.n, spec.b_stride,
+                         is_n_major ? spec.n : k_chunk.k_count);
 }
 
 StridedArray array_c(const GemmSpec& spec, const GemmPanelSpec& panel) {

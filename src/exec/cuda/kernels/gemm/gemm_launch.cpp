@@ -56,9 +56,9 @@ std::optional<LaunchSpec> as_groups(std::span<const LaunchSpec> run) {
 void add_panels(const GemmSpec& spec, std::vector<DeviceAddress>& words) {
   for (const GemmPanelSpec& panel : spec.panels) {
     words.push_back(panel.c);
-    for (const GemmPieceSpec& piece : panel.pieces) {
-      words.push_back(piece.a);
-      if (piece.b != 0) words.push_back(piece.b);
+    for (const GemmKChunkSpec& k_chunk : panel.k_chunks) {
+      words.push_back(k_chunk.a);
+      if (k_chunk.b != 0) words.push_back(k_chunk.b);
     }
     for (const GemmAddendSpec& addend : panel.addends) words.push_back(addend.address);
   }
@@ -90,9 +90,9 @@ class GemmLaunch : public LaunchOf<GemmSpec> {
     KernelArrays arrays;
     for (const GemmPanelSpec& from : spec.panels) {
       KernelArrays::Panel panel{.dtype = dtype_of(spec.out), .adds = spec.add};
-      for (const GemmPieceSpec& piece : from.pieces) {
+      for (const GemmKChunkSpec& k_chunk : from.k_chunks) {
         panel.meets.push_back(static_cast<std::int32_t>(arrays.arrivals.size()));
-        arrays.arrivals.push_back({array_a(spec, from, piece), array_b(spec, from, piece)});
+        arrays.arrivals.push_back({array_a(spec, from, k_chunk), array_b(spec, from, k_chunk)});
       }
       panel.stores = {array_c(spec, from)};
       arrays.panels.push_back(std::move(panel));
@@ -150,14 +150,14 @@ class GemmLaunch : public LaunchOf<GemmSpec> {
   }
   Touched touched() const override {
     const GemmPanelSpec& panel = spec.panels.front();
-    const GemmPieceSpec& piece = panel.pieces.front();
+    const GemmKChunkSpec& k_chunk = panel.k_chunks.front();
     const bool rows_of_n = spec.layout == device::GemmLayout::NMajor;
     const std::int64_t b_rows = rows_of_n ? spec.k : spec.n;
     const std::int64_t b_columns = rows_of_n ? spec.n : spec.k;
     Touched touched{
         .written = {rows_at(panel.c, panel.rows, spec.n, panel.c_stride, spec.out)},
-        .read = {spec.m_major ? rows_at(piece.a, spec.k, panel.rows, piece.stride, spec.in)
-                              : rows_at(piece.a, panel.rows, spec.k, piece.stride, spec.in),
+        .read = {spec.m_major ? rows_at(k_chunk.a, spec.k, panel.rows, k_chunk.stride, spec.in)
+                              : rows_at(k_chunk.a, panel.rows, spec.k, k_chunk.stride, spec.in),
                  rows_at(spec.b, b_rows, b_columns, spec.b_stride, spec.in)}};
     touched.add(panel.used);
     return touched;
@@ -186,8 +186,8 @@ class CublasLtLaunch final : public GemmLaunch {
   bool can_be_joined(bool takes_copies) const override {
     const GemmPanelSpec& panel = spec.panels.front();
     return GemmLaunch::can_be_joined(takes_copies) && !takes_copies && spec.panels.size() == 1 &&
-           panel.pieces.size() == 1 && panel.addends.empty() &&
-           panel.pieces.front().ready.flag == nullptr && spec.fused_stores.empty() &&
+           panel.k_chunks.size() == 1 && panel.addends.empty() &&
+           panel.k_chunks.front().ready.flag == nullptr && spec.fused_stores.empty() &&
            spec.copies.empty() && spec.maps.empty();
   }
   void add_fixed(FixedWords& fixed) const override {

@@ -54,7 +54,7 @@ std::optional<GemmSpec> fast_product(const GemmProblem& p, const device::UsedRow
   if (a_stride < a_row || spec.b_stride < b_row) return std::nullopt;  // rows that overlap
   spec.panels = {
       {.rows = p.m,
-       .pieces = {{.a = address_of(p.a.data), .stride = a_stride, .k_begin = 0, .k_count = p.k}},
+       .k_chunks = {{.a = address_of(p.a.data), .stride = a_stride, .k_begin = 0, .k_count = p.k}},
        .c = address_of(p.c),
        .c_stride = stride_of(p.c_row_stride, p.m, p.n)}};
   spec.engine = engine_of(choice.kernel);

@@ -14,7 +14,7 @@ library::ProductShape shape_of(const GemmSpec& spec, const GemmPanelSpec& panel)
           .out = spec.out,
           .layout = spec.layout,
           .m_major = spec.m_major,
-          .a_stride = panel.pieces.front().stride,
+          .a_stride = panel.k_chunks.front().stride,
           .b_stride = spec.b_stride,
           .c_stride = panel.c_stride,
           .add = spec.add};
@@ -35,7 +35,7 @@ Checked<std::unique_ptr<PreparedKernel>> prepare_cublaslt(const GemmSpec& spec,
   HP_TRY(const library::CublasLt library, tools.leaves->products(tools.place));
   std::vector<ProductCall> calls;
   for (const GemmPanelSpec& panel : spec.panels) {
-    HP_CHECK(panel.pieces.size() == 1 && panel.addends.empty() && !is_awaited(panel),
+    HP_CHECK(panel.k_chunks.size() == 1 && panel.addends.empty() && !is_awaited(panel),
              "nothing is joined with a library's product");
     auto product = library.prepare(shape_of(spec, panel));
     if (!product.ok()) return tools.place.refuse(product.error().reason);
@@ -43,7 +43,7 @@ Checked<std::unique_ptr<PreparedKernel>> prepare_cublaslt(const GemmSpec& spec,
       return tools.place.refuse("cuBLASLt names no algorithm");
     }
     calls.push_back({.product = std::move(product).value(),
-                     .a = panel.pieces.front().a,
+                     .a = panel.k_chunks.front().a,
                      .b = spec.b,
                      .c = panel.c});
   }

@@ -17,13 +17,13 @@ namespace {
 
 using device::GemmArgs;
 using device::GemmConfig;
+using device::GemmKChunk;
 using device::GemmLayout;
 using device::GemmPanel;
-using device::GemmPiece;
 
 struct Tables {
   std::vector<GemmPanel> panels;
-  std::vector<GemmPiece> pieces;
+  std::vector<GemmKChunk> k_chunks;
   std::int64_t rows = 0;  // few rows: rows of the tile that the panels so far occupy
   int waits = 0;          // K chunks and addends with a flag
   int addend_flags = 0;   // few rows: addends among them that are not in data
@@ -42,7 +42,7 @@ int rows_of_rest(std::int64_t rows, const GemmConfig& config) {
   return rows_of_box(rest == 0 ? rows : rest, config);
 }
 
-// Box rows of the two tensor maps of a panel's K chunks (GemmPiece::map and rest).
+// Box rows of the two tensor maps of a panel's K chunks (GemmKChunk::map and rest).
 struct BoxRows {
   int map;
   int rest;
@@ -63,18 +63,18 @@ BoxRows boxes_of(std::int64_t rows, const GemmConfig& config, std::int64_t begin
 }
 
 Checked<device::TensorMap> map_a(const DriverApi& driver, const GemmSpec& spec,
-                                 const GemmPieceSpec& piece, std::int64_t rows, int box_rows) {
+                                 const GemmKChunkSpec& k_chunk, std::int64_t rows, int box_rows) {
   if (spec.m_major) {
-    return encode_map(driver, {.address = piece.a,
+    return encode_map(driver, {.address = k_chunk.a,
                                .element = spec.in,
-                               .sizes = {rows, piece.k_count},
-                               .strides = {1, piece.stride},
+                               .sizes = {rows, k_chunk.k_count},
+                               .strides = {1, k_chunk.stride},
                                .box = {64, GemmConfig::kTileK}});
   }
-  return encode_map(driver, {.address = piece.a,
+  return encode_map(driver, {.address = k_chunk.a,
                              .element = spec.in,
-                             .sizes = {piece.k_count, rows},
-                             .strides = {1, piece.stride},
+                             .sizes = {k_chunk.k_count, rows},
+                             .strides = {1, k_chunk.stride},
                              .box = {GemmConfig::kTileK, box_rows}});
 }
 
@@ -103,7 +103,7 @@ Checked<device::TensorMap> map_addend(const DriverApi& driver, const GemmSpec& s
 
 Checked<Ok> add_addend(const DriverApi& driver, const GemmSpec& spec, const GemmAddendSpec& addend,
                        const GemmConfig& config, GemmPanel& panel, Tables& tables) {
-  GemmPiece to{};
+  GemmKChunk to{};
   to.ready = addend.ready;
   to.is_addend = 1;
   if (config.few_rows) {
@@ -121,7 +121,7 @@ Checked<Ok> add_addend(const DriverApi& driver, const GemmSpec& spec, const Gemm
     ++tables.waits;
     if (to.is_in_data == 0) ++tables.addend_flags;
   }
-  tables.pieces.push_back(to);
+  tables.k_chunks.push_back(to);
   return Ok{};
 }
 
@@ -132,7 +132,7 @@ Checked<Ok> add_panel(const DriverApi& driver, const GemmSpec& spec, const GemmP
   panel.c_stride = from.c_stride;
   panel.done = reinterpret_cast<std::uint32_t*>(from.done);
   panel.rows = static_cast<std::int32_t>(from.rows);
-  panel.first_piece = static_cast<std::int32_t>(tables.pieces.size());
+  panel.first_k_chunk = static_cast<std::int32_t>(tables.k_chunks.size());
   panel.b_first = static_cast<std::int32_t>(from.b_first);
   panel.rows_of = from.rows_of;
   panel.used = from.used;
@@ -147,26 +147,26 @@ Checked<Ok> add_panel(const DriverApi& driver, const GemmSpec& spec, const GemmP
   }
   const BoxRows boxes = boxes_of(from.rows, config, tables.rows, rows_each(spec, config));
   if (from.rows_of < 0) tables.rows += device::box_rows(panel.rows);
-  for (const GemmPieceSpec& piece : from.pieces) {
-    GemmPiece to{};
-    HP_TRY(to.map, map_a(driver, spec, piece, from.rows, boxes.map));
-    HP_TRY(to.rest, map_a(driver, spec, piece, from.rows, boxes.rest));
-    to.ready = piece.ready;
-    if (piece.b != 0) {
-      HP_TRY(to.b, map_b(driver, spec, config, piece.b, piece.k_count));
+  for (const GemmKChunkSpec& k_chunk : from.k_chunks) {
+    GemmKChunk to{};
+    HP_TRY(to.map, map_a(driver, spec, k_chunk, from.rows, boxes.map));
+    HP_TRY(to.rest, map_a(driver, spec, k_chunk, from.rows, boxes.rest));
+    to.ready = k_chunk.ready;
+    if (k_chunk.b != 0) {
+      HP_TRY(to.b, map_b(driver, spec, config, k_chunk.b, k_chunk.k_count));
       to.has_b = 1;
     } else {
-      to.k_begin = static_cast<std::int32_t>(piece.k_begin);
+      to.k_begin = static_cast<std::int32_t>(k_chunk.k_begin);
     }
-    to.k_count = static_cast<std::int32_t>(piece.k_count);
+    to.k_count = static_cast<std::int32_t>(k_chunk.k_count);
     to.a_bytes = boxes.map * GemmConfig::kTileK * 2;
     to.rest_bytes = boxes.rest * GemmConfig::kTileK * 2;
     panel.k_blocks += device::ceil_div(to.k_count, GemmConfig::kTileK);
     if (to.ready.flag != nullptr) ++tables.waits;
-    tables.pieces.push_back(to);
+    tables.k_chunks.push_back(to);
   }
   panel.products = panel.k_blocks;
-  panel.first_addend = static_cast<std::int32_t>(tables.pieces.size());
+  panel.first_addend = static_cast<std::int32_t>(tables.k_chunks.size());
   for (const GemmAddendSpec& addend : from.addends) {
     HP_REQUIRE_OK(add_addend(driver, spec, addend, config, panel, tables));
   }
@@ -198,13 +198,13 @@ Checked<Ok> place_tables(const Device& device, const GemmSpec& spec, const Table
   args.addend_flags = tables.addend_flags;
   if (fit_in_arguments(spec)) {
     std::ranges::copy(tables.panels, args.few_panels);
-    std::ranges::copy(tables.pieces, args.few_pieces);
+    std::ranges::copy(tables.k_chunks, args.few_k_chunks);
     return Ok{};
   }
   HP_TRY(memory.panels, DeviceMemory::copy_of(device, std::as_bytes(std::span(tables.panels))));
-  HP_TRY(memory.pieces, DeviceMemory::copy_of(device, std::as_bytes(std::span(tables.pieces))));
+  HP_TRY(memory.k_chunks, DeviceMemory::copy_of(device, std::as_bytes(std::span(tables.k_chunks))));
   args.panels = reinterpret_cast<const GemmPanel*>(memory.panels->address());
-  args.pieces = reinterpret_cast<const GemmPiece*>(memory.pieces->address());
+  args.k_chunks = reinterpret_cast<const GemmKChunk*>(memory.k_chunks->address());
   return Ok{};
 }
 

@@ -13,7 +13,7 @@ namespace harpe::cuda {
 // Memory that a GEMM needs on the GPU besides its operands.
 struct GemmMemory {
   std::optional<DeviceMemory> panels;
-  std::optional<DeviceMemory> pieces;
+  std::optional<DeviceMemory> k_chunks;
   std::shared_ptr<const StreamSums> sums;  // if tiles are cut
   std::optional<DeviceMemory> tickets;
   std::optional<DeviceMemory> jobs;

@@ -109,11 +109,11 @@ class RowsSource {
  public:
   HP_DEVICE RowsSource(const GemmArgs& args, int panel) : args_(args), first_(0) {
     if (panel >= args.row_panels) return;
-    first_ = panel_of(args, panel).first_piece;
+    first_ = panel_of(args, panel).first_k_chunk;
     rows_ = rows_in_tile(panel_of(args, panel));
     for (int i = 0; i < panel; ++i) row_ += rows_in_tile(panel_of(args, i));
     if constexpr (kConfig.cluster > 1) take_own();
-    prefetch_map(&map_of(piece_of(args, first_)));
+    prefetch_map(&map_of(k_chunk_of(args, first_)));
   }
   [[nodiscard]] HP_DEVICE int rows() const { return rows_; }
   [[nodiscard]] HP_DEVICE bool has(int k) const { return rows_ == 0 || k < end_; }
@@ -138,20 +138,20 @@ class RowsSource {
 
   // Back to the first K chunk.
   HP_DEVICE void restart() {
-    piece_ = first_ - 1;
+    k_chunk_ = first_ - 1;
     end_ = 0;
   }
   // On to the K chunk that has `k`; waits for its flag. `is_used`: see Waiter::wait.
   template <class Used>
   HP_DEVICE void advance(int k, Waiter& waiter, const Used& is_used) {
-    const GemmPiece* from = nullptr;
+    const GemmKChunk* from = nullptr;
     do {
-      from = &piece_of(args_, ++piece_);
+      from = &k_chunk_of(args_, ++k_chunk_);
       end_ = from->k_begin + from->k_count;
     } while (k >= end_);
     begin_ = from->k_begin;
     map_ = &map_of(*from);
-    waiter.wait(from->ready, piece_, is_used);
+    waiter.wait(from->ready, k_chunk_, is_used);
   }
 
  private:
@@ -163,8 +163,8 @@ class RowsSource {
     skipped_ = begin - row_;
     row_ = begin - own.begin;
   }
-  HP_DEVICE static const TensorMap& map_of(const GemmPiece& piece) {
-    return block_of_pair<kConfig>() == 0 ? piece.map : piece.rest;
+  HP_DEVICE static const TensorMap& map_of(const GemmKChunk& k_chunk) {
+    return block_of_pair<kConfig>() == 0 ? k_chunk.map : k_chunk.rest;
   }
 
   const GemmArgs& args_;
@@ -173,7 +173,7 @@ class RowsSource {
   int rows_ = 0;
   int row_ = 0;
   int skipped_ = 0;  // rows of the panel before those of this block
-  int piece_ = 0;
+  int k_chunk_ = 0;
   int begin_ = 0;
   int end_ = 0;
 };

@@ -181,14 +181,14 @@ HP_DEVICE void add_pair(std::uint32_t pair, float& low, float& high) {
   }
 }
 
-HP_DEVICE uint4* eight_at(const GemmPiece& from, int row, int column) {
+HP_DEVICE uint4* eight_at(const GemmKChunk& from, int row, int column) {
   return reinterpret_cast<uint4*>(static_cast<std::uint16_t*>(from.address) + row * from.stride +
                                   column);
 }
 
 // Loads eight columns of an addend. Another GPU may have stored them, so the load is relaxed at
 // system scope and bypasses L1.
-HP_DEVICE uint4 load_eight(const GemmPiece& from, int row, int column) {
+HP_DEVICE uint4 load_eight(const GemmKChunk& from, int row, int column) {
   return look_in_data(eight_at(from, row, column));
 }
 
@@ -225,7 +225,7 @@ HP_DEVICE void begin_eight(const GemmArgs& args, const RowsPanel& panel, int row
 #pragma unroll
   for (int i = 0; i < DueEight::kAhead; ++i) {
     if (i < panel.addends) {
-      due.ahead[i] = load_eight(piece_of(args, panel.first_addend + i), due.row, due.column);
+      due.ahead[i] = load_eight(k_chunk_of(args, panel.first_addend + i), due.row, due.column);
     }
   }
 }
@@ -233,7 +233,7 @@ HP_DEVICE void begin_eight(const GemmArgs& args, const RowsPanel& panel, int row
 // Adds one addend. In data it polls the elements until they have arrived and resets them to
 // kAbsent. False if the wait failed.
 template <Element kFrom>
-HP_DEVICE bool add_addend(const GemmArgs& args, const GemmPiece& from, DueEight& due,
+HP_DEVICE bool add_addend(const GemmArgs& args, const GemmKChunk& from, DueEight& due,
                           uint4& eight) {
   if (from.is_in_data != 0) {
     uint4* const at = eight_at(from, due.row, due.column);
@@ -250,7 +250,7 @@ HP_DEVICE bool add_all(const GemmArgs& args, const RowsPanel& panel, DueEight& d
 #pragma unroll
   for (int i = 0; i < DueEight::kAhead; ++i) {
     if (i >= panel.addends) return true;
-    const GemmPiece& from = piece_of(args, panel.first_addend + i);
+    const GemmKChunk& from = k_chunk_of(args, panel.first_addend + i);
     if (!add_addend<kFrom>(args, from, due, due.ahead[i])) return false;
   }
   constexpr int kAtOnce = 4;
@@ -260,12 +260,12 @@ HP_DEVICE bool add_all(const GemmArgs& args, const RowsPanel& panel, DueEight& d
     uint4 eights[kAtOnce];
 #pragma unroll
     for (int i = 0; i < kAtOnce; ++i) {
-      if (first + i < end) eights[i] = load_eight(piece_of(args, first + i), due.row, due.column);
+      if (first + i < end) eights[i] = load_eight(k_chunk_of(args, first + i), due.row, due.column);
     }
 #pragma unroll
     for (int i = 0; i < kAtOnce; ++i) {
       if (first + i >= end) continue;
-      if (!add_addend<kFrom>(args, piece_of(args, first + i), due, eights[i])) return false;
+      if (!add_addend<kFrom>(args, k_chunk_of(args, first + i), due, eights[i])) return false;
     }
   }
   return true;
@@ -314,8 +314,8 @@ HP_DEVICE void await_addends(const GemmArgs& args, const FewRowsShared<kConfig>&
     const GemmPanel& panel = panel_of(args, i);
     for (int at = lane; at < panel.addends; at += 32) {
       const int index = panel.first_addend + at;
-      const FlagWait& ready = piece_of(args, index).ready;
-      if (ready.flag == nullptr || piece_of(args, index).is_in_data != 0) continue;
+      const FlagWait& ready = k_chunk_of(args, index).ready;
+      if (ready.flag == nullptr || k_chunk_of(args, index).is_in_data != 0) continue;
       note_awaited(args.wait, ready);
       waiter.watch(ready, index);
     }

@@ -231,7 +231,7 @@ HP_DEVICE void gemm(const GemmArgs& args, char* memory) {
   if (warp == 0 && !copies && elected()) init_stages<kConfig>(shared);
   if (warp == 1 && elected()) {
     prefetch_map(&args.b);
-    prefetch_map(&piece_of(args, 0).map);
+    prefetch_map(&k_chunk_of(args, 0).map);
   }
   if (warp == 3 && !copies) init_boxes<kConfig>(shared);
   __syncwarp();

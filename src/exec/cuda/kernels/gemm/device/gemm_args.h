@@ -6,8 +6,8 @@
 #include "exec/cuda/signals/device/signal_args.h"
 
 // C[M, N] = A[M, K] B[K, N] with f32 accumulation. The rows of C are cut into row panels, and the
-// columns of a panel's A into K chunks (GemmPiece). Both are used in the order given, so one kernel
-// serves
+// columns of a panel's A into K chunks (GemmKChunk). Both are used in the order given, so one
+// kernel serves
 // - a plain GEMM: one panel with one K chunk and no flag;
 // - rows of A that arrive: a panel for each arrival, whose K chunk has its address and flag;
 // - columns of A that arrive: a panel of several K chunks;
@@ -25,7 +25,7 @@ namespace harpe::device {
 
 // Columns [k_begin, k_begin + k_count) of a panel's A, at an address of their own; or an addend X
 // of C's shape. Rows of X are loaded as B, always along N, and multiplied by the identity as A.
-struct GemmPiece {
+struct GemmKChunk {
   TensorMap map;   // A: k_count x rows, box 64 x GemmConfig::tile_m, or, if fewer, the panel's rows
                    // rounded up to 8, since TMA takes longer for rows out of bounds than for
                    // others. M-major: rows x k_count, box 64 x 64. X: n x rows, boxes as of B
@@ -55,7 +55,7 @@ struct GemmPanel {
   std::int32_t rows;
   std::int32_t first_tile;  // cluster tiles of all preceding panels
   Divisor last_band;        // rows of cluster tiles in the last band (GemmArgs::group)
-  std::int32_t first_piece;
+  std::int32_t first_k_chunk;
   std::int32_t k_blocks;  // blocks of 64 columns, of all K chunks and addends
   std::int32_t products;  // blocks of K chunks alone; those of addends follow
   std::int32_t addends;   // few rows: number of addends; the panel is stored after they arrived
@@ -72,9 +72,9 @@ struct GemmArgs {
   TensorMap identity;  // for addends: as large as a cluster's rows, box 64 x GemmConfig::tile_m
   static constexpr int kFew = 8;
   GemmPanel few_panels[kFew];
-  GemmPiece few_pieces[kFew];
-  const GemmPanel* panels;  // null: few_panels
-  const GemmPiece* pieces;  // null: few_pieces
+  GemmKChunk few_k_chunks[kFew];
+  const GemmPanel* panels;     // null: few_panels
+  const GemmKChunk* k_chunks;  // null: few_k_chunks
   WaitContext wait;
   std::int32_t panel_count;
   std::int32_t row_panels;  // panels with their own rows of A; they come first

@@ -61,9 +61,9 @@ HP_DEVICE void watch_arrivals(const GemmArgs& args, const GemmShared<kConfig>& s
   Waiter waiter(args.wait);
   std::uint32_t arrived = 0;
   for (; walk.valid(); walk.next()) {
-    for_each_piece(args, walk, [&](const GemmPiece& from, int piece, int, int) {
+    for_each_k_chunk(args, walk, [&](const GemmKChunk& from, int k_chunk, int, int) {
       if (from.ready.flag == nullptr) return;
-      waiter.watch(from.ready, piece);
+      waiter.watch(from.ready, k_chunk);
       if (waiter.poisoned()) mark_poisoned(control.poisoned);
       store_release_block(&control.arrived, ++arrived);
     });
@@ -90,8 +90,9 @@ HP_DEVICE bool reads_b_ahead(const GemmArgs& args) {
 // A K chunk or addend as the loading thread uses it. It is read once: every load that follows is
 // volatile, so the compiler would read the fields again.
 template <GemmConfig kConfig>
-struct LoadedPiece {
-  HP_DEVICE LoadedPiece(const GemmArgs& args, const GemmWalk<kConfig>& walk, const GemmPiece& from)
+struct LoadedKChunk {
+  HP_DEVICE LoadedKChunk(const GemmArgs& args, const GemmWalk<kConfig>& walk,
+                         const GemmKChunk& from)
       : is_addend(from.is_addend != 0),
         is_awaited(from.ready.flag != nullptr),
         k_begin(from.k_begin),
@@ -119,14 +120,14 @@ HP_DEVICE int load_b_ahead(const GemmArgs& args, const GemmShared<kConfig>& shar
   Ring<kConfig.stages> ring;
   int ahead = 0;
   if (!walk.valid()) return 0;
-  for_each_piece(args, walk, [&](const GemmPiece& from, int, int first, int last) {
-    const LoadedPiece<kConfig> piece(args, walk, from);
-    if (piece.is_addend) return;
+  for_each_k_chunk(args, walk, [&](const GemmKChunk& from, int, int first, int last) {
+    const LoadedKChunk<kConfig> k_chunk(args, walk, from);
+    if (k_chunk.is_addend) return;
 #pragma unroll 1  // unrolled it is longer to fetch, and costs consumers registers
     for (int block = first; block < last && ahead < kConfig.stages; ++block, ring.advance()) {
-      arrive_expecting(&shared.control().filled[ring.slot], piece.bytes);
-      load_b<kConfig>(piece.b, shared, ring.slot, walk.column(),
-                      piece.k_begin + block * GemmConfig::kTileK);
+      arrive_expecting(&shared.control().filled[ring.slot], k_chunk.bytes);
+      load_b<kConfig>(k_chunk.b, shared, ring.slot, walk.column(),
+                      k_chunk.k_begin + block * GemmConfig::kTileK);
       ++ahead;
     }
   });
@@ -150,21 +151,21 @@ HP_DEVICE void load_stages(const GemmArgs& args, const GemmShared<kConfig>& shar
   std::uint32_t arrived = control.early;
   std::uint32_t needed = 0;
   for (; walk.valid(); walk.next()) {
-    for_each_piece(args, walk, [&](const GemmPiece& from, int, int first, int last) {
-      const LoadedPiece<kConfig> piece(args, walk, from);
+    for_each_k_chunk(args, walk, [&](const GemmKChunk& from, int, int first, int last) {
+      const LoadedKChunk<kConfig> k_chunk(args, walk, from);
       const auto load_b_at = [&](int k) {
-        load_b<kConfig>(piece.b, shared, ring.slot, walk.column(), piece.k_begin + k);
+        load_b<kConfig>(k_chunk.b, shared, ring.slot, walk.column(), k_chunk.k_begin + k);
       };
-      const bool comes_late = piece.is_awaited && args.b_is_fixed == 0;
-      if (piece.is_awaited) ++needed;
+      const bool comes_late = k_chunk.is_awaited && args.b_is_fixed == 0;
+      if (k_chunk.is_awaited) ++needed;
       for (int block = first; block < last; ++block, ring.advance()) {
         const int k = block * GemmConfig::kTileK;
-        const bool is_addend = kConfig.takes_addends() && piece.is_addend;
+        const bool is_addend = kConfig.takes_addends() && k_chunk.is_addend;
         if (ahead > 0) {
           --ahead;
         } else {
           wait_barrier(&control.emptied[ring.slot], ring.parity ^ 1);
-          arrive_expecting(&control.filled[ring.slot], piece.bytes);
+          arrive_expecting(&control.filled[ring.slot], k_chunk.bytes);
           if (!is_addend && !comes_late) load_b_at(k);
         }
         if (arrived < needed) {
@@ -181,10 +182,10 @@ HP_DEVICE void load_stages(const GemmArgs& args, const GemmShared<kConfig>& shar
           fence_proxy_async();
         }
         if (is_addend) {
-          load_addend<kConfig>(args, shared, walk, piece.a, ring.slot, k);
+          load_addend<kConfig>(args, shared, walk, k_chunk.a, ring.slot, k);
         } else {
           if (comes_late) load_b_at(k);
-          load_a<kConfig>(piece.a, shared, ring.slot, k, walk.row());
+          load_a<kConfig>(k_chunk.a, shared, ring.slot, k, walk.row());
         }
       }
     });
@@ -200,7 +201,7 @@ HP_DEVICE void load_group_stages(const GemmArgs& args, const GemmShared<kConfig>
                                  GemmWalk<kConfig> walk) {
   constexpr int kChunkBytes = kConfig.chunk_rows() * GemmConfig::kTileK * 2;
   auto& control = shared.control();
-  const GemmPiece* const pieces = args.pieces == nullptr ? args.few_pieces : args.pieces;
+  const GemmKChunk* const k_chunks = args.k_chunks == nullptr ? args.few_k_chunks : args.k_chunks;
   Ring<kConfig.stages> ring;
   for (; walk.valid(); walk.next()) {
     GroupChunk chunks[GemmConfig::kChunks];
@@ -218,7 +219,7 @@ HP_DEVICE void load_group_stages(const GemmArgs& args, const GemmShared<kConfig>
       load_b<kConfig>(&args.b, shared, ring.slot, walk.column(), k, first_row);
 #pragma unroll
       for (int i = 0; i < GemmConfig::kChunks; ++i) {
-        load_tile(shared.a(ring.slot) + i * kChunkBytes, &pieces[chunks[i].panel].map, filled, k,
+        load_tile(shared.a(ring.slot) + i * kChunkBytes, &k_chunks[chunks[i].panel].map, filled, k,
                   chunks[i].row);
       }
     }
@@ -232,7 +233,7 @@ HP_DEVICE void look_early(const GemmArgs& args, const GemmShared<kConfig>& share
                           const GemmWalk<kConfig>& walk) {
   bool here = false;
   if (args.waits > 0 && walk.valid()) {
-    const GemmPiece& from = piece_of(args, walk.first_piece());
+    const GemmKChunk& from = k_chunk_of(args, walk.first_k_chunk());
     Waiter waiter(args.wait);
     here = from.ready.flag != nullptr && walk.unit().part == 0 && waiter.look(from.ready, 0);
   }

@@ -13,8 +13,8 @@ HP_DEVICE const GemmPanel& panel_of(const GemmArgs& args, int panel) {
   return args.panels == nullptr ? args.few_panels[panel] : args.panels[panel];
 }
 
-HP_DEVICE const GemmPiece& piece_of(const GemmArgs& args, int piece) {
-  return args.pieces == nullptr ? args.few_pieces[piece] : args.pieces[piece];
+HP_DEVICE const GemmKChunk& k_chunk_of(const GemmArgs& args, int k_chunk) {
+  return args.k_chunks == nullptr ? args.few_k_chunks[k_chunk] : args.k_chunks[k_chunk];
 }
 
 // After a failed wait: from here on loads fetch data that never arrived, and the storing roles of
@@ -73,7 +73,7 @@ class GemmWalk {
   [[nodiscard]] HP_DEVICE const GemmPanel& panel() const { return panel_of(args_, panel_); }
   [[nodiscard]] HP_DEVICE int panel_index() const { return panel_; }
   [[nodiscard]] HP_DEVICE int panel_rows() const { return panel_rows_; }
-  [[nodiscard]] HP_DEVICE int first_piece() const { return first_piece_; }
+  [[nodiscard]] HP_DEVICE int first_k_chunk() const { return first_k_chunk_; }
   // Groups: the source of chunk `index` of the tile.
   [[nodiscard]] HP_DEVICE GroupChunk chunk(int index) const {
     int before = row_ / kConfig.chunk_rows() + index;
@@ -142,7 +142,7 @@ class GemmWalk {
     const int k_blocks = panel.k_blocks;
     const Divisor last_band = panel.last_band;
     panel_rows_ = panel.rows;
-    first_piece_ = panel.first_piece;
+    first_k_chunk_ = panel.first_k_chunk;
     const TilePlace place = kConfig.groups ? place_in_group() : place_in(first_tile, last_band);
     const int in_cluster = kConfig.cluster == 1 ? 0 : static_cast<int>(block_in_cluster());
     row_ = (place.row * kConfig.cluster + in_cluster) * kConfig.tile_m;
@@ -177,28 +177,28 @@ class GemmWalk {
   GemmUnit at_{};
   bool valid_ = false;
   int panel_rows_ = 0;
-  int first_piece_ = 0;
+  int first_k_chunk_ = 0;
   int row_ = 0;
   int column_ = 0;
   int begin_ = 0;
   int end_ = 0;
 };
 
-// Calls visit(piece, its index, first, last) for each K chunk or addend that the unit uses, in
+// Calls visit(K chunk, its index, first, last) for each K chunk or addend that the unit uses, in
 // order, with its K blocks [first, last).
 template <GemmConfig kConfig, class Visit>
-HP_DEVICE void for_each_piece(const GemmArgs& args, const GemmWalk<kConfig>& walk, Visit visit) {
+HP_DEVICE void for_each_k_chunk(const GemmArgs& args, const GemmWalk<kConfig>& walk, Visit visit) {
   int blocks = walk.blocks();
   int skip = walk.first_block();
-  for (int piece = walk.first_piece(); blocks > 0; ++piece) {
-    const GemmPiece& from = piece_of(args, piece);
-    const int in_piece = ceil_div(from.k_count, GemmConfig::kTileK);
-    const int last = skip + blocks < in_piece ? skip + blocks : in_piece;
+  for (int k_chunk = walk.first_k_chunk(); blocks > 0; ++k_chunk) {
+    const GemmKChunk& from = k_chunk_of(args, k_chunk);
+    const int in_k_chunk = ceil_div(from.k_count, GemmConfig::kTileK);
+    const int last = skip + blocks < in_k_chunk ? skip + blocks : in_k_chunk;
     if (last > skip) {
-      visit(from, piece, skip, last);
+      visit(from, k_chunk, skip, last);
       blocks -= last - skip;
     }
-    skip = skip > in_piece ? skip - in_piece : 0;
+    skip = skip > in_k_chunk ? skip - in_k_chunk : 0;
   }
 }
 
