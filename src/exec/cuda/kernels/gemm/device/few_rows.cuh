@@ -326,7 +326,7 @@ HP_DEVICE void init_barriers(const GemmArgs& args, const FewRowsShared<kConfig>&
   }
   if (lane == 0) {
     init_barrier(&control.begun, 1);
-    control.poisoned = 0;
+    control.poisoned = 0;  // before the proxy fence, so that other thread blocks see it too
   }
   fence_barrier_init();
 }
