@@ -6,6 +6,7 @@
 
 #include "exec/cuda/kernels/attention/attention.h"
 #include "exec/cuda/kernels/attention/attention_variants.h"
+#include "exec/cuda/kernels/attention/decode.h"
 #include "exec/cuda/kernels/attention/decode_variants.h"
 
 namespace harpe::cuda {
@@ -238,6 +239,24 @@ TEST(AttentionOfOneQuery, has_parts_whose_states_are_f32_whatever_it_leaves) {
   half.to_state = false;
   half.element = Element::F16;
   EXPECT_EQ(refusal_of(half), DiagCode::G060) << "no kernel leaves states of f16";
+}
+
+// The kernel counts the tiles of all pairs in 32 bits.
+TEST(AttentionOfOneQuery, has_shares_of_no_more_tiles_than_the_kernel_counts) {
+  AttentionSpec spec = decoding(2, 4096);
+  spec.shares = kMultiprocessors;
+  ASSERT_TRUE(check(spec, kMultiprocessors).ok());
+  const device::DecodeArgs args = plan_decode(spec).args;
+  EXPECT_EQ(args.shares.number, kMultiprocessors);
+  EXPECT_EQ(args.tiles.number, 4096 / 128);
+  EXPECT_EQ(args.boxes * args.box_rows, 128);
+  AttentionSpec many = spec;
+  many.batch = 65535;
+  ASSERT_TRUE(check(many, kMultiprocessors).ok());
+  many.chunks.front().rows = 1 << 29;
+  EXPECT_EQ(refusal_of(many), DiagCode::G062);
+  spec.batch = 0;
+  EXPECT_EQ(refusal_of(spec), DiagCode::G062) << "nothing to divide by";
 }
 
 }  // namespace attention_plan_test

@@ -80,7 +80,7 @@ device::DecodeTables tables_of(const AttentionSpec& spec) {
   tables.page_stride = spec.tables->page_stride;
   tables.sequence_stride = spec.tables->batch_stride;
   tables.page_count = static_cast<int>(spec.tables->page_count);
-  if (spec.tables->page > 0) tables.page = device::divisor(static_cast<int>(spec.tables->page));
+  if (spec.tables->pages != 0) tables.page = device::divisor(static_cast<int>(spec.tables->page));
   tables.first_key = static_cast<int>(spec.tables->first_key);
   return tables;
 }
@@ -166,8 +166,8 @@ std::vector<std::uint32_t> count_stores(const AttentionSpec& spec) {
 Checked<Ok> check_shares(const AttentionSpec& spec, int blocks) {
   HP_REQUIRE_OK(check_count("shares of the keys", spec.shares, 0, can_decode(spec) ? blocks : 0));
   if (spec.shares > 0) {
-    const std::int64_t pairs = spec.batch * spec.kv_heads;
-    HP_REQUIRE_OK(check_count("tiles of all keys", tiles_of_pair(spec), 0,
+    const std::int64_t pairs = std::max<std::int64_t>(1, spec.batch * spec.kv_heads);
+    HP_REQUIRE_OK(check_count("key tiles of a head", tiles_of_pair(spec), 1,
                               std::numeric_limits<std::int32_t>::max() / pairs));
   }
   const auto results = static_cast<std::int64_t>(spec.results.size());
