@@ -54,7 +54,7 @@ def main():
     widths = [max(len(line[column]) for line in table) for column in range(len(table[0]))]
     for line in table:
         print("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip())
-    print("\nThe traces open in https://ui.perfetto.dev: a process per rank, a thread per lane.")
+    print("\nThe traces open in https://ui.perfetto.dev: a process per rank, a thread per queue.")
 
 
 if __name__ == "__main__":

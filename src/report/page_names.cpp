@@ -97,7 +97,7 @@ std::string_view style_of(WaitKind wait) {
 std::string_view name_of(WaitKind wait) {
   switch (wait) {
     case WaitKind::Queue:
-      return "its lane";
+      return "its queue";
     case WaitKind::Event:
       return "an event";
     case WaitKind::Signal:
