@@ -252,7 +252,7 @@ class FoldBuilder {
   }
 
   // All cells share scratch, because a cell's actions end before the next cell's begin. If a piece
-  // is too small, a larger one replaces it; earlier actions keep theirs.
+  // is too small, a larger one replaces it; earlier actions keep the smaller one.
   std::byte* reserve(std::int64_t bytes) {
     if (scratch_used_ == scratch_.size()) scratch_.emplace_back();
     Piece& piece = scratch_[scratch_used_++];

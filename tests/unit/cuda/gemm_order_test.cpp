@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "exec/cuda/device/shares.h"
+
 namespace harpe::device {
 namespace {
 
@@ -52,8 +54,8 @@ TEST(GemmOrder, units_share_the_blocks_of_cut_tiles) {
         for (int at = 0; at < unit_count(tiles, full, parts); ++at) {
           const GemmUnit unit = unit_at(at, full, by_parts);
           ASSERT_LT(unit.tile, tiles);
-          const int end = part_begin(kBlocks, unit.part + 1, divisor(unit.parts));
-          for (int block = part_begin(kBlocks, unit.part, divisor(unit.parts)); block < end;
+          const int end = share_begin(kBlocks, unit.part + 1, divisor(unit.parts));
+          for (int block = share_begin(kBlocks, unit.part, divisor(unit.parts)); block < end;
                ++block) {
             ++covered[static_cast<std::size_t>(unit.tile * kBlocks + block)];
           }

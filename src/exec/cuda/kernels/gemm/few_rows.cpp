@@ -5,6 +5,7 @@
 #include <bit>
 #include <limits>
 
+#include "exec/cuda/device/shares.h"
 #include "exec/cuda/kernels/gemm/device/few_rows_order.h"
 
 namespace harpe::cuda {
@@ -34,8 +35,8 @@ int parts_of(int tiles, int blocks, int streams) {
   const int all = tiles * blocks;
   int most = 1;
   for (int tile = 0; tile < tiles; ++tile) {
-    const int first = device::stream_of(tile * blocks, all, streams);
-    const int last = device::stream_of((tile + 1) * blocks - 1, all, streams);
+    const int first = device::share_of(tile * blocks, all, streams);
+    const int last = device::share_of((tile + 1) * blocks - 1, all, streams);
     most = std::max(most, last - first + 1);
   }
   return most;

@@ -1,8 +1,8 @@
 #pragma once
 
 #include "exec/cuda/device/fences.cuh"
+#include "exec/cuda/device/shares.h"
 #include "exec/cuda/device/tma.cuh"
-#include "exec/cuda/kernels/attention/device/decode_order.h"
 #include "exec/cuda/kernels/attention/device/decode_shared.cuh"
 
 // The producer warp. It alone reads lengths and pages, walks the block's share of all key tiles,
@@ -78,12 +78,17 @@ class DecodeProducer {
     if (begin_ < end_) find_sequence();
   }
 
+  // Share i begins at tile i * tiles / shares; with fewer tiles than thread blocks it is tile i.
   HP_DEVICE void take_share(int tiles) {
-    shares_ = KeyShares(tiles, args_.shares);
+    tiles_ = tiles;
+    shares_ = smaller(tiles, args_.shares.number);
     const auto block = static_cast<int>(blockIdx.x);
-    if (block >= shares_.count()) return;
-    begin_ = shares_.begin(block);
-    end_ = shares_.begin(block + 1);
+    if (block >= shares_) return;
+    const bool is_tile = tiles < args_.shares.number;
+    const int each = is_tile ? 1 : tiles / args_.shares;
+    const int rest = is_tile ? 0 : tiles % args_.shares;  // apart, so that products fit in 32 bits
+    begin_ = block * each + share_begin(rest, block, args_.shares);
+    end_ = (block + 1) * each + share_begin(rest, block + 1, args_.shares);
   }
 
   // Finds the sequence in which the share ends, by a prefix sum over 32 sequences at a time.
@@ -121,16 +126,21 @@ class DecodeProducer {
     pair_begin_ -= tiles_of(keys_);
   }
 
+  // share_of in 64 bits, off the way to the first load.
+  HP_DEVICE int block_of(int tile) const {
+    return static_cast<int>((Index{tile + 1} * shares_ - 1) / tiles_);
+  }
+
   HP_DEVICE void begin_piece(int tiles) {
     wait_barrier(&sync_.query_emptied[queries_.slot], queries_.parity ^ 1);
     if (lane_ == 0) {
       DecodePiece piece{.batch = batch_, .head = head_, .tiles = tiles};
       Barrier* const filled = &sync_.query_filled[queries_.slot];
       if (tiles > 0) {
-        const int first = shares_.share_of(pair_begin_);
+        const int first = block_of(pair_begin_);
         piece.first = first;
         piece.part = static_cast<int>(blockIdx.x) - first;
-        piece.parts = shares_.share_of(pair_begin_ + tiles_of(keys_) - 1) - first + 1;
+        piece.parts = block_of(pair_begin_ + tiles_of(keys_) - 1) - first + 1;
       }
       sync_.pieces[queries_.slot] = piece;
       const int columns = args_.group.number * args_.queries_per_sequence;
@@ -232,7 +242,8 @@ class DecodeProducer {
   DecodeShared<kConfig> shared_;
   DecodeSync& sync_;
   int lane_;
-  KeyShares shares_;
+  int tiles_ = 0;       // of all pairs
+  int shares_ = 0;
   int begin_ = 0;       // first tile of the share
   int end_ = 0;         // end of the share's tiles that remain
   int pair_begin_ = 0;  // first tile of the current pair

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "exec/cuda/device/divisor.h"
+#include "exec/cuda/device/shares.h"
 
 // How thread blocks share a GEMM of few rows. A tile is all rows by tile_n columns of B. The K
 // blocks of all tiles, one tile after the other, are cut into streams of equal length. This may cut
@@ -14,16 +15,6 @@ namespace harpe::device {
 HP_SHARED_CODE int box_rows(int rows) {
   constexpr int kAlign = 8;
   return ceil_div(rows, kAlign) * kAlign;
-}
-
-// The first K block of stream `stream` of `streams`. Requires: blocks * streams fits in an int.
-HP_SHARED_CODE int stream_begin(int blocks, int stream, const Divisor& streams) {
-  return blocks * stream / streams;
-}
-
-// The stream that has K block `block` of `blocks`. Requires: no more streams than K blocks.
-HP_SHARED_CODE int stream_of(int block, int blocks, int streams) {
-  return ((block + 1) * streams - 1) / blocks;
 }
 
 // Rows that are staged together, and parts of other streams that a thread loads in one poll.
@@ -50,8 +41,8 @@ class StreamWalk {
         share_(share),
         shares_(shares),
         blocks_(tiles * tile_blocks.number),
-        begin_(stream_begin(blocks_, stream, streams)) {
-    locate(stream_begin(blocks_, stream + 1, streams));
+        begin_(share_begin(blocks_, stream, streams)) {
+    locate(share_begin(blocks_, stream + 1, streams));
   }
 
   [[nodiscard]] HP_SHARED_CODE bool valid() const { return valid_; }
@@ -66,10 +57,10 @@ class StreamWalk {
   [[nodiscard]] HP_SHARED_CODE int last() const { return last_; }
   // This thread block's share of them is [own_first, own_last), which may be empty.
   [[nodiscard]] HP_SHARED_CODE int own_first() const {
-    return first_ + stream_begin(last_ - first_, share_, shares_);
+    return first_ + share_begin(last_ - first_, share_, shares_);
   }
   [[nodiscard]] HP_SHARED_CODE int own_last() const {
-    return first_ + stream_begin(last_ - first_, share_ + 1, shares_);
+    return first_ + share_begin(last_ - first_, share_ + 1, shares_);
   }
   // The index of this thread block in its stream.
   [[nodiscard]] HP_SHARED_CODE int share() const { return share_; }
@@ -78,7 +69,7 @@ class StreamWalk {
   [[nodiscard]] HP_SHARED_CODE bool is_owner() const { return last_ == tile_blocks_.number; }
   // The first stream with a part of the tile; the owner is the last.
   [[nodiscard]] HP_SHARED_CODE int first_stream() const {
-    return stream_of(tile_ * tile_blocks_.number, blocks_, streams_.number);
+    return share_of(tile_ * tile_blocks_.number, blocks_, streams_.number);
   }
 
  private:

@@ -40,9 +40,4 @@ HP_SHARED_CODE int unit_count(int tiles, int full_tiles, int parts) {
   return full_tiles + (tiles - full_tiles) * parts;
 }
 
-// The first K block of part `part`; part `part` ends where the next begins.
-HP_SHARED_CODE int part_begin(int blocks, int part, const Divisor& parts) {
-  return blocks * part / parts;
-}
-
 }  // namespace harpe::device

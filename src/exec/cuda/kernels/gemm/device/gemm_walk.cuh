@@ -2,6 +2,7 @@
 
 #include "exec/cuda/device/fences.cuh"
 #include "exec/cuda/device/mbarrier.cuh"
+#include "exec/cuda/device/shares.h"
 #include "exec/cuda/kernels/gemm/device/gemm_config.h"
 #include "exec/cuda/kernels/gemm/device/gemm_order.h"
 
@@ -147,8 +148,8 @@ class GemmWalk {
     const int in_cluster = kConfig.cluster == 1 ? 0 : static_cast<int>(block_in_cluster());
     row_ = (place.row * kConfig.cluster + in_cluster) * kConfig.tile_m;
     column_ = place.column * kConfig.tile_n;
-    begin_ = at_.parts == 1 ? 0 : part_begin(k_blocks, at_.part, args_.parts);
-    end_ = at_.parts == 1 ? k_blocks : part_begin(k_blocks, at_.part + 1, args_.parts);
+    begin_ = at_.parts == 1 ? 0 : share_begin(k_blocks, at_.part, args_.parts);
+    end_ = at_.parts == 1 ? k_blocks : share_begin(k_blocks, at_.part + 1, args_.parts);
   }
 
   [[nodiscard]] HP_DEVICE TilePlace place_in(int first_tile, const Divisor& last_band) const {
