@@ -164,7 +164,13 @@ cuda::GemmSpec GemmProblem::arriving_spec(const Signals& signals, std::uint32_t 
                                           bool all) {
   cuda::GemmSpec arriving = spec();
   arriving.b_is_fixed = !all;
-  if (all) source_of_b_ = host_copy(b_);
+  if (all) {
+    source_of_b_ = host_copy(b_);
+    gpu_->enter();
+    CUstream const stream = gpu_->new_stream();
+    take_reference(stream);  // before b_ is poisoned, where some of its K chunks never arrive
+    gpu_->synchronise(stream);
+  }
   const std::vector<GuardedRows>& places = landings();
   int flag = 0;
   for (cuda::GemmPanelSpec& panel : arriving.panels) {
