@@ -20,7 +20,7 @@ std::int64_t fitting(std::int64_t iterations, double expected_us) {
 Result<std::vector<double>, FaultReport> execute(std::span<Executor* const> executors,
                                                  std::int64_t iterations,
                                                  std::chrono::milliseconds wait_limit) {
-  const RunOptions options{.iterations = iterations, .wait_limit = wait_limit};
+  const RunOptions options{.iterations = iterations, .wait_limit = wait_limit, .in_a_row = true};
   const auto run = [&]() -> Result<RunStats, FaultReport> {
     if (executors.size() == 1) return executors.front()->run(options);
     return dynamic_cast<TakesTurns&>(*executors.front())

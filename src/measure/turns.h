@@ -18,9 +18,9 @@ namespace harpe {
 [[nodiscard]] Result<double, FaultReport> warm_up(Executor& executor,
                                                   std::chrono::milliseconds wait_limit);
 
-// The times of `iterations` executions back to back, fewer if `expected_us` is long. An additional
-// first execution does not count, because it waits for ranks that begin later. Several executors
-// run one after the other.
+// The times of `iterations` executions back to back, fewer if `expected_us` is long; on GPUs their
+// mean alone, without timestamps in between. An additional first execution does not count, because
+// it waits for ranks that begin later. Several executors run one after the other.
 [[nodiscard]] Result<std::vector<double>, FaultReport> take_turn(
     std::span<Executor* const> executors, double expected_us, std::int64_t iterations,
     std::chrono::milliseconds wait_limit);

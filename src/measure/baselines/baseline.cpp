@@ -208,8 +208,9 @@ Result<RunStats, FaultReport> Baseline::run_in_turns(std::span<Executor* const> 
   std::vector<std::vector<double>> milliseconds(parts_.work.size());
   const Checked<Ok> done = team_->for_all([&](Member& member) -> Checked<Ok> {
     const auto rank = static_cast<std::size_t>(member.rank);
+    const std::size_t times = options.in_a_row ? std::min<std::size_t>(count, 2) : count;
     std::vector<cuda::Event> ends;
-    for (std::size_t i = 0; i <= count; ++i) {
+    for (std::size_t i = 0; i <= times; ++i) {
       HP_TRY(cuda::Event event, cuda::Event::create(member.device));
       ends.push_back(std::move(event));
     }
@@ -217,18 +218,20 @@ Result<RunStats, FaultReport> Baseline::run_in_turns(std::span<Executor* const> 
     for (std::size_t i = 1; i <= count; ++i) {
       const Baseline& next = *(*turns)[(i - 1) % turns->size()];
       HP_REQUIRE_OK(checked(next.graphs_[rank].launch(member.stream)));
-      HP_REQUIRE_OK(checked(ends[i].record(member.stream)));
+      const bool has_end = times == count || i == 1 || i == count;
+      if (has_end) HP_REQUIRE_OK(checked(ends[std::min(i, times)].record(member.stream)));
     }
     HP_REQUIRE_OK(checked(member.stream.synchronize()));
-    for (std::size_t i = 1; i <= count; ++i) {
+    for (std::size_t i = 1; i < ends.size(); ++i) {
       HP_TRY(const double took, checked(ends[i].milliseconds_since(ends[i - 1])));
-      milliseconds[rank].push_back(took);
+      const std::size_t executions = times == count || i == 1 ? 1 : count - 1;
+      milliseconds[rank].push_back(took / static_cast<double>(executions));
     }
     return Ok{};
   });
   if (!done.ok()) return fault_of(done.error());
   RunStats stats;
-  for (std::size_t i = 0; i < count; ++i) {
+  for (std::size_t i = 0; i < milliseconds.front().size(); ++i) {
     double longest = 0;
     for (const std::vector<double>& rank : milliseconds) longest = std::max(longest, rank[i]);
     stats.iterations.emplace_back(std::llround(longest * 1e6));

@@ -78,7 +78,7 @@ class CudaExecutor final : public Executor, public TakesTurns {
   [[nodiscard]] Result<RunStats, FaultReport> run_in_turns(std::span<Executor* const> others,
                                                            const RunOptions& options) override {
     const Turns turns = turns_with(others);
-    HP_TRY(std::vector<RankRun> runs, begin(turns, options.iterations, options.wait_limit));
+    HP_TRY(std::vector<RankRun> runs, begin(turns, options));
     FaultReport faults = play(turns, runs);
     if (!faults.empty()) return faults;
     Checked<RunStats> stats = stats_of(runs);
@@ -98,7 +98,8 @@ class CudaExecutor final : public Executor, public TakesTurns {
       std::chrono::milliseconds wait_limit) override {
     constexpr std::int64_t kReplays = 3;  // the first waits for ranks that begin later
     const Turns turns = turns_with(others);
-    HP_TRY(std::vector<RankRun> runs, begin(turns, kReplays, wait_limit));
+    HP_TRY(std::vector<RankRun> runs,
+           begin(turns, {.iterations = kReplays, .wait_limit = wait_limit}));
     for (std::size_t i = 0; i < runs.size(); ++i) {
       Checked<cuda::Graph> chain = chain_of(turns, i, count);
       if (!chain.ok()) return not_ready(programs_[i].rank(), chain.error());
@@ -144,15 +145,16 @@ class CudaExecutor final : public Executor, public TakesTurns {
   }
 
   // Marks all executors broken until `end`.
-  [[nodiscard]] static Result<std::vector<RankRun>, FaultReport> begin(
-      const Turns& turns, std::int64_t iterations, std::chrono::milliseconds wait_limit) {
+  [[nodiscard]] static Result<std::vector<RankRun>, FaultReport> begin(const Turns& turns,
+                                                                       const RunOptions& options) {
     std::vector<RankRun> first;
     for (CudaExecutor* const each : turns) {
       HP_CHECK(!each->broken_, "an executor is not run again after a fault");
-      HP_CHECK(wait_limit == each->wait_limit_, "kernels were made for another limit of waits");
+      HP_CHECK(options.wait_limit == each->wait_limit_,
+               "kernels were made for another limit of waits");
       each->broken_ = true;
       std::vector<RankRun> runs(each->programs_.size());
-      std::optional<FaultReport> unready = each->all_ready(iterations, runs);
+      std::optional<FaultReport> unready = each->all_ready(options, runs);
       if (unready) return *std::move(unready);
       each->is_captured_ = true;
       if (first.empty()) first = std::move(runs);
@@ -190,7 +192,7 @@ class CudaExecutor final : public Executor, public TakesTurns {
 
   // Prepares all ranks, those of other processes included: no rank clears memory that another still
   // reads, or starts its waits while another still prepares.
-  [[nodiscard]] std::optional<FaultReport> all_ready(std::int64_t iterations,
+  [[nodiscard]] std::optional<FaultReport> all_ready(const RunOptions& options,
                                                      std::vector<RankRun>& runs) {
     if (group_) {
       const Checked<Ok> is_idle = group_->wait_for_all();
@@ -198,7 +200,7 @@ class CudaExecutor final : public Executor, public TakesTurns {
     }
     std::optional<cuda::FirstFailure> failure = cuda::run_together(
         programs_.size(), kToMeet,
-        [&](std::size_t at) { return ready(programs_[at], iterations, runs[at]); },
+        [&](std::size_t at) { return ready(programs_[at], options, runs[at]); },
         [&] { prepared_->communicators.abort(); });
     if (group_) {
       const auto own = failure ? std::optional(failure->why) : std::nullopt;
@@ -294,6 +296,7 @@ class CudaExecutor final : public Executor, public TakesTurns {
     std::vector<cuda::ClockOffset> offsets;
     for (std::size_t i = 0; i < programs_.size(); ++i) {
       runs[i].is_traced = true;
+      runs[i].executions = kTraced;
       HP_TRY(runs[i].ends, events_for(programs_[i], kTraced));
       HP_TRY(const cuda::ClockOffset offset, programs_[i].trace().look(programs_[i].origin()));
       offsets.push_back(offset);
@@ -368,11 +371,13 @@ class CudaExecutor final : public Executor, public TakesTurns {
 
   // Captures the graph, creates events for the times, and fills memory that no caller has set with
   // NaNs of the bits of device::kAbsent.
-  [[nodiscard]] Checked<Ok> ready(RankProgram& program, std::int64_t iterations, RankRun& run) {
+  [[nodiscard]] Checked<Ok> ready(RankProgram& program, const RunOptions& options, RankRun& run) {
     const Result<Ok, CudaError> current = program.device().make_current();
     if (!current.ok()) return to_diag(current.error());
     if (!is_captured_) HP_REQUIRE_OK(program.capture(wait_limit_));
-    HP_TRY(run.ends, events_for(program, iterations));
+    const bool is_one_time = options.in_a_row && options.iterations > 1;
+    run.executions = options.iterations;
+    HP_TRY(run.ends, events_for(program, is_one_time ? 2 : options.iterations));
     const Result<Ok, CudaError> poisoned = poison(program);
     if (!poisoned.ok()) return to_diag(poisoned.error());
     return Ok{};
@@ -425,6 +430,7 @@ class CudaExecutor final : public Executor, public TakesTurns {
         const Result<double, CudaError> took = run.ends[i].milliseconds_since(run.ends[i - 1]);
         if (took.ok()) longest = std::max(longest, *took);
       }
+      longest /= static_cast<double>(runs.front().executions_until(i));
       stats.iterations.emplace_back(std::llround(longest * 1e6));
     }
     if (group_) {
