@@ -38,15 +38,17 @@ class Rank {
     if (followers_ < others_) {
       return draft_.refuse(task, Reason::OtherLaunches, others_ - followers_);
     }
-    const Bounds bounds = others_ > 0 ? Bounds::Begin : Bounds::Both;
-    if (!has_plain_bounds(bounds)) {
+    // Signals of Entries will replace credits (make_launches.cpp).
+    const bool ends_alone = exit_->awaits.empty() && are_credits(draft_.out.signals, exit_->raises);
+    if (others_ > 0 && !ends_alone) return draft_.refuse(task, Reason::ExitBehind, others_);
+    if (!has_plain_bounds()) {
       return draft_.refuse(
           task, Reason::OtherBounds,
           std::ssize(entry_->awaits) + std::ssize(kernel_->awaits) + std::ssize(exit_->awaits),
           std::ssize(entry_->raises) + std::ssize(exit_->raises));
     }
     if (!may_read_early()) return draft_.refuse(task, Reason::ReadsEarly);
-    kernel_->bounds = bounds;
+    kernel_->bounds_epoch = true;
     draft_.applied(task);
   }
 
@@ -71,8 +73,8 @@ class Rank {
            std::ranges::none_of(launch.kernels, names_signals);
   }
 
-  // At most `most_bounds` flags of ranks on this node. A separate Exit may have any signals.
-  [[nodiscard]] bool has_plain_bounds(Bounds bounds) const {
+  // At most `most_bounds` flags of ranks on this node.
+  [[nodiscard]] bool has_plain_bounds() const {
     const std::size_t most = draft_.target.most_bounds;
     const auto is_flag = [&](SignalId id) {
       const Signal& signal = draft_.out.signals[id.index()];
@@ -84,8 +86,7 @@ class Rank {
              std::ranges::all_of(boundary.raises, is_flag, &Raise::signal);
     };
     return entry_->awaits.size() + kernel_->awaits.size() <= most && are_plain(*entry_) &&
-           std::ranges::all_of(kernel_->awaits, is_flag) &&
-           (bounds == Bounds::Begin || are_plain(*exit_));
+           std::ranges::all_of(kernel_->awaits, is_flag) && are_plain(*exit_);
   }
 
   // True if no task writes what the kernel may read before the Entry's waits are over.

@@ -1,14 +1,17 @@
 #include "launch/make_launches.h"
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
 #include "launch/exchanges.h"
 #include "launch/partials16.h"
 #include "launch/passes.h"
+#include "plan/launch_signals.h"
 
 namespace harpe::launch {
 namespace {
@@ -38,10 +41,10 @@ std::string name_of(const Target::Facts& target) {
   return name;
 }
 
-sync::Wiring wire(const Plan& plan, const sync::Groups& groups, const Target::Facts& target) {
-  const auto between = target.takes_turns ? sync::Between::Others : sync::Between::Nobody;
-  return target.waits_inside ? sync::wire(plan, groups, target.chunk_bytes, between)
-                             : sync::wire(plan, between);
+sync::Wiring wire(const Plan& plan, const sync::Groups& groups, const Target::Facts& target,
+                  sync::Grants grants) {
+  return target.waits_inside ? sync::wire(plan, groups, target.chunk_bytes, grants)
+                             : sync::wire(plan, grants);
 }
 
 // A library call ends on a rank only when no member needs that rank's part any more.
@@ -68,25 +71,13 @@ Exchanges exchanges_of(const Plan& plan, const Blocks& blocks, const Target::Fac
                           !groups.members.empty());
 }
 
-}  // namespace
-
-std::vector<std::string_view> pass_names() {
-  std::vector<std::string_view> names = {kBegin};
-  for (const Pass& pass : kPasses) names.push_back(pass.name);
-  return names;
-}
-
-Exchanges exchanges_of(const Plan& plan, const Blocks& blocks, const Target& target) {
-  return exchanges_of(plan, blocks, target.facts(), sync::find_groups(plan));
-}
-
-Checked<LaunchPlan> make_launches(const Plan& plan, const Blocks& blocks, const Target& target,
-                                  const LaunchOptions& options) {
-  HP_REQUIRE_OK(target.check(plan));
+// `grants`: how ranks let others write to their slots.
+Checked<LaunchPlan> make_with(const Plan& plan, const Blocks& blocks, const Target& target,
+                              const LaunchOptions& options, sync::Grants grants) {
   const Target::Facts& facts = target.facts();
   const sync::Groups found_groups = sync::find_groups(plan);
   const sync::Groups groups = facts.waits_inside ? found_groups : sync::no_groups(plan);
-  sync::Wiring wiring = wire(plan, groups, facts);
+  sync::Wiring wiring = wire(plan, groups, facts, grants);
   const Exchanges exchanges = exchanges_of(plan, blocks, facts, found_groups);
   end_by_themselves(plan, exchanges, wiring);
   std::optional<Plan> boxed;
@@ -113,6 +104,43 @@ Checked<LaunchPlan> make_launches(const Plan& plan, const Blocks& blocks, const 
   draft.out.target = name_of(facts);
   draft.out.boxes = exchanges.boxes;
   return run_passes(draft, options);
+}
+
+// Whether Exits give credits for kernels that bound executions. A kernel would raise these behind
+// its last store, for which its thread blocks have to agree that all have ended, or an Exit behind
+// the kernels that follow. The signals of Entries it raises at its start, while it loads.
+bool gives_credits(const Plan& plan, const LaunchPlan& launches) {
+  std::set<RankId> bounded;
+  for (const Launch& launch : launches.launches) {
+    if (launch.bounds_epoch) bounded.insert(launch.rank);
+  }
+  return std::ranges::any_of(launches.launches, [&](const Launch& launch) {
+    return bounded.contains(launch.rank) && launch.awaits.empty() && !launch.raises.empty() &&
+           plan.tasks[launch.does.front().index()].kind == TaskKind::Exit &&
+           are_credits(launches.signals, launch.raises);
+  });
+}
+
+}  // namespace
+
+std::vector<std::string_view> pass_names() {
+  std::vector<std::string_view> names = {kBegin};
+  for (const Pass& pass : kPasses) names.push_back(pass.name);
+  return names;
+}
+
+Exchanges exchanges_of(const Plan& plan, const Blocks& blocks, const Target& target) {
+  return exchanges_of(plan, blocks, target.facts(), sync::find_groups(plan));
+}
+
+Checked<LaunchPlan> make_launches(const Plan& plan, const Blocks& blocks, const Target& target,
+                                  const LaunchOptions& options) {
+  HP_REQUIRE_OK(target.check(plan));
+  using sync::Grants;
+  const Grants grants = target.facts().takes_turns ? Grants::AtEntry : Grants::AtExit;
+  HP_TRY(LaunchPlan launches, make_with(plan, blocks, target, options, grants));
+  if (!gives_credits(plan, launches)) return launches;
+  return make_with(plan, blocks, target, options, Grants::AtEntry);
 }
 
 }  // namespace harpe::launch

@@ -124,11 +124,6 @@ struct Kernel {
   friend bool operator==(const Kernel&, const Kernel&) = default;
 };
 
-// Which boundaries of its rank's execution a kernel stands for. Begin: it raises the Entry's
-// signals and, before its first store, waits for what the Entry and its launch await. Both: after
-// its last store it also ends the epoch and raises the Exit's signals.
-enum class Bounds : std::uint8_t { None, Begin, Both };
-
 // Consecutive kernels of one queue, with the signals that they await and raise.
 struct Launch {
   RankId rank;
@@ -151,7 +146,10 @@ struct Launch {
   bool raised_by_engine = false;   // by the copy engine; otherwise by a one-warp kernel
   std::int32_t reserved_sms = 0;   // SMs left free for kernels that must run beside it
   bool begins_epoch = false;       // it is the Entry of its rank
-  Bounds bounds = Bounds::None;    // the boundaries of its rank that its kernel stands for
+  // Its kernel stands for the boundaries of its rank: it raises the Entry's signals, waits before
+  // its first store for what the Entry and this launch await, and after its last store for what the
+  // Exit awaits, ends the epoch and raises the Exit's signals.
+  bool bounds_epoch = false;
   friend bool operator==(const Launch&, const Launch&) = default;
 };
 

@@ -17,6 +17,12 @@ bool names_signals(const Kernel& kernel) {
   return waits_inside(kernel) || !kernel.fused_stores.empty() || !kernel.fused_copies.empty();
 }
 
+bool are_credits(const std::vector<Signal>& signals, const std::vector<Raise>& raises) {
+  return std::ranges::all_of(raises, [&](const Raise& raise) {
+    return signals[raise.signal.index()].kind == SignalKind::Credit;
+  });
+}
+
 std::vector<AllocId> inboxes_of(const LaunchPlan& launches) {
   std::set<AllocId> found;
   for (const Launch& launch : launches.launches) {

@@ -96,8 +96,7 @@ class LaunchPrinter {
     add_ids("begun", launch.begun);
     add_ids("awaits", launch.awaits);
     if (launch.begins_epoch) out_ += " begins epoch";
-    if (launch.bounds == Bounds::Begin) out_ += " opens epoch";
-    if (launch.bounds == Bounds::Both) out_ += " bounds epoch";
+    if (launch.bounds_epoch) out_ += " bounds epoch";
     add_raises("ready", launch.ready);
     if (launch.all_ready) add_number("all_ready", launch.all_ready->value);
     add_raises("pulled", launch.pulled);

@@ -211,11 +211,9 @@ class LaunchParser {
       HP_REQUIRE_OK(line.expect("epoch"));
       launch.begins_epoch = true;
     }
-    for (const auto& [word, bounds] :
-         {std::pair("opens", Bounds::Begin), {"bounds", Bounds::Both}}) {
-      if (launch.bounds != Bounds::None || !line.accept(word)) continue;
+    if (line.accept("bounds")) {
       HP_REQUIRE_OK(line.expect("epoch"));
-      launch.bounds = bounds;
+      launch.bounds_epoch = true;
     }
     HP_REQUIRE_OK(parse_raises(line, "ready", launch.ready));
     HP_REQUIRE_OK(parse_optional_signal(line, "all_ready", launch.all_ready));

@@ -57,7 +57,7 @@ TaskLaunches::TaskLaunches(const Plan& plan, const launch::LaunchPlan& launches)
 
 void TaskLaunches::note(const launch::Launch& launch, std::size_t at) {
   inside_[at] = std::ranges::any_of(launch.kernels, launch::waits_inside) ? 1 : 0;
-  if (launch.bounds != launch::Bounds::None) bounded_.insert(launch.rank);
+  if (launch.bounds_epoch) bounded_.insert(launch.rank);
   const bool has_panels = std::ranges::any_of(
       launch.kernels, [](const launch::Kernel& kernel) { return !kernel.panels.empty(); });
   for (const TaskId id : launch.does) {
@@ -142,10 +142,16 @@ bool TaskLaunches::is_by_engine(TaskId task) const {
 bool TaskLaunches::follows_others(TaskId task) const {
   const launch::Launch* const launch = of(task);
   if (launch == nullptr) return false;
-  return !launch->awaits.empty() ||
+  return (!launch->bounds_epoch && !launch->awaits.empty()) ||
          std::ranges::any_of(launch->after, [&](launch::LaunchId before) {
            return !launches_.launches[before.index()].begins_epoch;
          });
+}
+
+bool TaskLaunches::agrees_to_end(TaskId exit) const {
+  const launch::Launch* const launch = of(exit);
+  return launch != nullptr && bounds_epoch(launch->rank) &&
+         (!launch->awaits.empty() || !launch->raises.empty());
 }
 
 bool TaskLaunches::is_by_nccl(TaskId task) const {

@@ -58,6 +58,9 @@ class TaskLaunches {
   [[nodiscard]] bool is_by_nccl(TaskId task) const;
   // True if the rank's Entry has no kernel of its own, because another kernel bounds the execution.
   [[nodiscard]] bool bounds_epoch(RankId rank) const { return bounded_.contains(rank); }
+  // True if that kernel's thread blocks have to agree that all have ended, because the Exit awaits
+  // or raises signals.
+  [[nodiscard]] bool agrees_to_end(TaskId exit) const;
   // The thread blocks that make a FusedCopy; 0 for other tasks.
   [[nodiscard]] std::int64_t copy_blocks(TaskId task) const;
   // True if the task's launch waits, before its first kernel or inside, for what an earlier task

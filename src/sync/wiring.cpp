@@ -16,12 +16,12 @@ namespace {
 class Wirer {
  public:
   // If nodes are joined by a network, puts have landings; otherwise they are ordinary tasks.
-  Wirer(const Plan& plan, const Groups& groups, std::int64_t chunk_bytes, Between between,
+  Wirer(const Plan& plan, const Groups& groups, std::int64_t chunk_bytes, Grants grants,
         Nodes nodes)
       : plan_(plan),
         groups_(groups),
         chunk_bytes_(chunk_bytes),
-        between_(between),
+        grants_(grants),
         nodes_(std::move(nodes)),
         puts_(nodes_.have_network() ? puts_of(plan) : std::vector<TaskId>()) {
     wiring_.tasks.resize(plan.tasks.size());
@@ -124,7 +124,7 @@ class Wirer {
 
   // Whether a credit replaces the waits for this Entry.
   [[nodiscard]] bool gives_credit(TaskId task) const {
-    return between_ == Between::Nobody && is_entry(task) &&
+    return grants_ == Grants::AtExit && is_entry(task) &&
            is_left_alone_[rank_of(plan_, task).index()];
   }
 
@@ -415,7 +415,7 @@ class Wirer {
   const Plan& plan_;
   const Groups& groups_;
   std::int64_t chunk_bytes_;
-  Between between_;
+  Grants grants_;
   Nodes nodes_;
   std::vector<TaskId> puts_;  // puts with landings
   Wiring wiring_;
@@ -452,12 +452,12 @@ void end_by_itself(TaskWiring& collective) {
   collective.pulled.reset();
 }
 
-Wiring wire(const Plan& plan, const Groups& groups, std::int64_t chunk_bytes, Between between) {
-  return Wirer(plan, groups, chunk_bytes, between, Nodes(plan)).wire();
+Wiring wire(const Plan& plan, const Groups& groups, std::int64_t chunk_bytes, Grants grants) {
+  return Wirer(plan, groups, chunk_bytes, grants, Nodes(plan)).wire();
 }
 
-Wiring wire(const Plan& plan, Between between) {
-  return Wirer(plan, no_groups(plan), 0, between, Nodes()).wire();
+Wiring wire(const Plan& plan, Grants grants) {
+  return Wirer(plan, no_groups(plan), 0, grants, Nodes()).wire();
 }
 
 }  // namespace harpe::sync

@@ -75,19 +75,19 @@ struct Wiring {
 // the second rendezvous.
 void end_by_itself(TaskWiring& collective);
 
-// Which plans use the ranks' memory between executions of this one.
-enum class Between : std::uint8_t {
-  Nobody,  // none: an Exit grants credit to the next execution's writers of its rank's slots
-  Others,  // other plans, in turn: no rank touches another's memory before that rank's Entry
+// When a rank lets others write to its slots.
+enum class Grants : std::uint8_t {
+  AtExit,   // by a credit for the next execution; between the two no other plan uses the memory
+  AtEntry,  // no rank touches another's memory before that rank's Entry
 };
 
 // For GPUs. `chunk_bytes`: what one block copies at a time. Requires: a verified plan that
 // check_nodes accepts, and its groups.
 [[nodiscard]] Wiring wire(const Plan& plan, const Groups& groups, std::int64_t chunk_bytes,
-                          Between between = Between::Nobody);
+                          Grants grants = Grants::AtExit);
 
 // For CPU ranks: each task runs by itself, and a put is one task that ends once its data is in
 // place. There are no landings, no rings and no chunks. Requires: a verified plan.
-[[nodiscard]] Wiring wire(const Plan& plan, Between between = Between::Nobody);
+[[nodiscard]] Wiring wire(const Plan& plan, Grants grants = Grants::AtExit);
 
 }  // namespace harpe::sync

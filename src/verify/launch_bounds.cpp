@@ -42,7 +42,7 @@ class BoundsCheck {
     std::map<RankId, std::size_t> bounding;  // the last one of each rank
     for (id_ = 0; id_ < launches_.launches.size(); ++id_) {
       const Launch& launch = launches_.launches[id_];
-      if (launch.bounds == launch::Bounds::None) continue;
+      if (!launch.bounds_epoch) continue;
       HP_REQUIRE_OK(check_launch(launch));
       HP_REQUIRE_OK(check_reads(launch));
       bounding[launch.rank] = id_;
@@ -98,16 +98,13 @@ class BoundsCheck {
   [[nodiscard]] Checked<Ok> check_other(const Launch& other, std::size_t at) const {
     const Launch& bounding = launches_.launches[id_];
     const bool is_exit = is_boundary(other, TaskKind::Exit);
-    // its exit is a separate kernel
-    if (is_exit && bounding.bounds == launch::Bounds::Begin) return Ok{};
     if (is_exit && has_other_waits(other)) {
       return refuse("the Exit of its rank waits for more than signals");
     }
     if (is_exit || is_boundary(other, TaskKind::Entry)) return check_flags(other);
     if (other.kernels.empty() && !has_waits(other) && !has_raises(other)) return Ok{};
-    if (bounding.bounds == launch::Bounds::Both) {
-      return refuse(
-          "its rank launches other kernels, or waits or raises signals in other launches");
+    if (!ends_alone(bounding.rank)) {
+      return refuse("other launches of its rank come before an Exit that awaits or raises signals");
     }
     const bool counts = has_other_waits(other) || has_raises(other) ||
                         std::ranges::any_of(other.kernels, launch::names_signals);
@@ -115,6 +112,15 @@ class BoundsCheck {
     return refuse(
         "another launch of its rank does not follow it in its queue, raises signals or "
         "waits inside");
+  }
+
+  // Whether the rank's Exit only ends the epoch, which then may end before the launches that follow
+  // the kernel: these do not use it.
+  [[nodiscard]] bool ends_alone(RankId rank) const {
+    return std::ranges::none_of(launches_.launches, [&](const Launch& launch) {
+      return launch.rank == rank && is_boundary(launch, TaskKind::Exit) &&
+             (has_waits(launch) || has_raises(launch));
+    });
   }
 
   [[nodiscard]] bool is_input(const launch::Place& place, RankId rank) const {

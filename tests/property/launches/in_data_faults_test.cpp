@@ -32,7 +32,7 @@ Described one_shot() { return in_data(in_words()); }
 // Likewise with different rows per rank. Entry and Exit are kernels, so more kernels may follow.
 Described scattered_rows() {
   Described d = describe("gemm_rs", {"m=1024", "n=512", "k=1024"}, "tp=2", "push");
-  for (Launch& launch : d.launches.launches) launch.bounds = launch::Bounds::None;
+  for (Launch& launch : d.launches.launches) launch.bounds_epoch = false;
   return d;
 }
 
@@ -89,7 +89,7 @@ TEST(InDataFaults, plans_that_take_turns) {
   EXPECT_TRUE(std::ranges::any_of(d.launches.signals, &launch::Signal::is_in_data));
   EXPECT_EQ(finding(d), "verified");
   for (Launch& launch : d.launches.launches) {
-    launch.bounds = launch::Bounds::None;
+    launch.bounds_epoch = false;
     if (!launch.begins_epoch) launch.awaits.clear();
   }
   EXPECT_EQ(finding(d),
@@ -194,7 +194,7 @@ TEST(InDataFaults, a_slot_that_other_rows_are_stored_in) {
 // Rank 1 adds rank 0's elements before it stores at rank 0. A signal word for these elements shows
 // that rank 0 has begun this execution, and so has read rank 1's stores of the previous one.
 // Signals in data do not give this order.
-TEST(InDataFaults, a_credit_that_only_the_signal_stands_for) {
+TEST(InDataFaults, an_entry_that_only_the_signal_stands_for) {
   Described d = scattered_rows();
   std::vector<Kernel>& kernels = d.launches.launches[4].kernels;
   Kernel adds = kernels[0];
@@ -205,14 +205,14 @@ TEST(InDataFaults, a_credit_that_only_the_signal_stands_for) {
   kernels[0].panels.pop_back();
   kernels[0].arrivals.pop_back();
   kernels.insert(kernels.begin(), std::move(adds));
-  Described without_credit = d;
-  without_credit.launches.launches[3].awaits.clear();
-  EXPECT_EQ(finding(without_credit), "verified");
+  Described without_entry = d;
+  without_entry.launches.launches[4].awaits.clear();
+  EXPECT_EQ(finding(without_entry), "verified");
 
   d.launches.signals[kSignal].is_in_data = true;
-  without_credit.launches.signals[kSignal].is_in_data = true;
+  without_entry.launches.signals[kSignal].is_in_data = true;
   EXPECT_EQ(finding(d), "verified");
-  EXPECT_EQ(finding(without_credit),
+  EXPECT_EQ(finding(without_entry),
             "error[V402]: panel 0 of launch 4, kernel 1 in the next execution overwrites `c` "
             "[m0=0] in `mm.c.in0.from1.0` of rank 0, and nothing orders it after panel 1 of launch "
             "1, which reads it");
@@ -258,7 +258,7 @@ TEST(InDataFaults, rows_that_only_the_signal_of_others_stands_for) {
 
 TEST(InDataFaults, a_store_before_the_reader_of_the_last_execution) {
   Described d = one_shot();
-  d.launches.launches[0].awaits.clear();
+  d.launches.launches[1].awaits.clear();
   EXPECT_EQ(
       finding(d),
       "error[V402]: panel 0 of launch 1 in the next execution overwrites `c` in `mm.c.in0.from1.0` "

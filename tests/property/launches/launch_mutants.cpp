@@ -104,10 +104,8 @@ class Mutator {
     });
     add(launch.begins_epoch ? "begin no execution" : "begin an execution twice",
         [=](LaunchPlan& m) { m.launches[l].begins_epoch = !m.launches[l].begins_epoch; });
-    for (const auto bounds : {launch::Bounds::None, launch::Bounds::Begin, launch::Bounds::Both}) {
-      if (bounds == launch.bounds) continue;
-      add_order("bound an epoch otherwise", [=](LaunchPlan& m) { m.launches[l].bounds = bounds; });
-    }
+    add_order("bound an epoch otherwise",
+              [=](LaunchPlan& m) { m.launches[l].bounds_epoch = !m.launches[l].bounds_epoch; });
     for (std::size_t other = l + 1; other < launches_.launches.size(); ++other) {
       const launch::Launch& next = launches_.launches[other];
       if (next.rank != launch.rank || next.queue != launch.queue) continue;

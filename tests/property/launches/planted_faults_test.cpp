@@ -166,9 +166,9 @@ TEST(PlantedFaults, a_copy_that_is_skipped_though_it_is_read) {
             "where no task has stored it");
 }
 
-TEST(PlantedFaults, a_panel_that_is_stored_at_a_peer_without_its_credit) {
+TEST(PlantedFaults, a_panel_that_is_stored_at_a_peer_before_its_entry) {
   Described d = scatter();
-  std::erase(d.launches.launches[0].awaits, launch::SignalId(3));
+  std::erase(d.launches.launches[1].awaits, launch::SignalId(3));
   EXPECT_EQ(finding(d),
             "error[V402]: panel 0 of launch 1 in the next execution overwrites `c` [m0=1] in "
             "`mm.c.in0.from3.0` of rank 1, and nothing orders it after panel 3 of launch 4, "

@@ -207,7 +207,7 @@ class Generator {
     launch.raised_by_engine = coin();
     launch.reserved_sms = coin() ? 0 : small(132);
     launch.begins_epoch = coin();
-    launch.bounds = static_cast<launch::Bounds>(small(2));
+    launch.bounds_epoch = coin();
     return launch;
   }
 

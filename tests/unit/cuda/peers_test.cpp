@@ -64,7 +64,8 @@ TEST(SignalPage, gives_every_signal_a_line_of_its_own) {
   auto page = SignalPage::create(*device, {.flags = 3});
   ASSERT_TRUE(page.ok());
   const SignalAddresses& at = page->addresses();
-  EXPECT_EQ(at.epoch(), 512U);
+  EXPECT_EQ(at.ended(), 512U);
+  EXPECT_EQ(at.epoch(), 516U);
   EXPECT_EQ(at.poison(), 640U);
   EXPECT_EQ(at.flag(0), 768U);
   EXPECT_EQ(at.flag(2), 1024U);

@@ -20,7 +20,7 @@ Abilities bounding() {
 
 std::int64_t count_bounding(const PassRun& it) {
   return std::ranges::count_if(it.draft->steps, [](const Step& step) {
-    return !step.is_joined && step.launch.bounds == Bounds::Both;
+    return !step.is_joined && step.launch.bounds_epoch;
   });
 }
 
@@ -37,8 +37,8 @@ TEST(BoundEpochs, has_a_kernel_that_is_all_of_an_execution_begin_and_end_it) {
   PassRun it(one_shot(), bounding());
   it.run(kPasses);
   EXPECT_EQ(count_bounding(it), 3);
-  EXPECT_EQ(it.launch_of(15).bounds, Bounds::Both);
-  EXPECT_EQ(it.launch_before(15).bounds, Bounds::None);
+  EXPECT_TRUE(it.launch_of(15).bounds_epoch);
+  EXPECT_FALSE(it.launch_before(15).bounds_epoch);
   EXPECT_EQ(it.decided(3), "applied");
 }
 
@@ -47,7 +47,7 @@ TEST(BoundEpochs, has_a_kernel_await_what_the_exit_does) {
   PassRun it(all_sums(), bounding());
   it.run({join_panels, store_at_peers, add_at_home, store_replicas, bound_epochs});
   EXPECT_EQ(count_bounding(it), 2);
-  EXPECT_EQ(it.launch_of(11).bounds, Bounds::Both);
+  EXPECT_TRUE(it.launch_of(11).bounds_epoch);
   EXPECT_EQ(it.launch_of(12).awaits.size(), 1);
 }
 
@@ -59,7 +59,7 @@ TEST(BoundEpochs, leaves_exits_that_wait_for_another_node) {
   };
   PassRun it(all_sums(), bounding());
   it.run({join_panels, store_at_peers, add_at_home, store_replicas, post_totals, bound_epochs});
-  EXPECT_EQ(it.launch_of(11).bounds, Bounds::None);
+  EXPECT_FALSE(it.launch_of(11).bounds_epoch);
 }
 
 TEST(BoundEpochs, leaves_kernels_that_cannot) {
@@ -69,10 +69,10 @@ TEST(BoundEpochs, leaves_kernels_that_cannot) {
 }
 
 // The sum is a separate kernel behind the GEMM.
-TEST(BoundEpochs, has_a_kernel_that_others_follow_begin_the_execution) {
+TEST(BoundEpochs, has_a_kernel_that_others_follow_bound_the_execution) {
   PassRun it(one_shot(), bounding());
   it.run({join_panels, store_at_peers, bound_epochs});
-  EXPECT_EQ(it.launch_of(3).bounds, Bounds::Begin);
+  EXPECT_TRUE(it.launch_of(3).bounds_epoch);
   EXPECT_EQ(it.decided(3), "applied");
 }
 
@@ -80,7 +80,7 @@ void move_the_sum(Draft& draft) { draft.step_of(TaskId(15)).launch.queue = Queue
 
 TEST(BoundEpochs, leaves_ranks_that_launch_more) {
   const std::string the_sum = refusal(Reason::OtherLaunches, 1);
-  expect_left(bounding(), {join_panels, store_at_peers, move_the_sum, bound_epochs}, 0, the_sum);
+  expect_left(bounding(), {join_panels, store_at_peers, move_the_sum, bound_epochs}, 2, the_sum);
 }
 
 TEST(BoundEpochs, leaves_more_ranks_than_a_kernel_awaits) {

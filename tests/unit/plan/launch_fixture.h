@@ -129,7 +129,7 @@ inline launch::LaunchPlan ring_launches() {
   landing.rank = RankId(1);
   landing.queue = QueueId(2);
   landing.does = {TaskId(2)};
-  landing.bounds = launch::Bounds::Both;
+  landing.bounds_epoch = true;
   landing.lands = true;
   landing.awaits = {SignalId(5)};
   plan.launches = {entry, fused, exchange, skipped, landing};

@@ -95,6 +95,11 @@ HP_DEVICE std::uint64_t add_relaxed_gpu(std::uint64_t* address, std::uint64_t va
   return before;
 }
 
+// The same without the previous value, for which the thread would wait.
+HP_DEVICE void add_quietly_gpu(std::uint64_t* address, std::uint64_t value) {
+  asm volatile("red.relaxed.gpu.global.add.u64 [%0], %1;" ::"l"(address), "l"(value) : "memory");
+}
+
 HP_DEVICE std::uint64_t load_acquire_gpu(const std::uint64_t* address) {
   std::uint64_t value;
   asm volatile("ld.acquire.gpu.global.u64 %0, [%1];" : "=l"(value) : "l"(address) : "memory");
@@ -166,7 +171,8 @@ HP_DEVICE void await_kernel_before() { asm volatile("griddepcontrol.wait;" ::: "
 
 // Allows the next kernel to start on SMs that this one frees, once all of its blocks have called
 // this or ended. Requires: the block waits for no more signals of other kernels, because these may
-// need the same SMs.
+// need the same SMs; or no kernel of this GPU raises signals that it awaits, as if it bounds an
+// execution (Bounds).
 HP_DEVICE void let_next_kernel_begin() {
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 }

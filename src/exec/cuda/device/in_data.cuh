@@ -36,7 +36,10 @@ HP_DEVICE bool await_in_data(const WaitContext& context, const FlagWait& wait, c
     const std::uint64_t elapsed = global_timer() - start;
     if (elapsed <= kEagerNs) continue;
     const WordPair poison = load_relaxed_system_pair(context.poison);
-    if (poison.first != 0) return false;
+    if (poison.first != 0) {
+      tell_host(context);
+      return false;
+    }
     if (poison.second != 0 || elapsed > context.limit_ns) {
       const std::uint32_t epoch = current_epoch(context);
       const std::uint32_t state = poison.second != 0 ? kGivenUp : kExpired;

@@ -33,6 +33,11 @@ HP_DEVICE void record_fault(const WaitContext& context, const FlagWait& wait, st
   store_release_system(&context.fault->state, state);
 }
 
+// Tells the host that the rank was found poisoned.
+HP_DEVICE void tell_host(const WaitContext& context) {
+  store_release_system(&context.fault->is_stopped, 1);
+}
+
 // For traces: only if the context keeps sightings.
 HP_DEVICE void note_seen(const WaitContext& context, const FlagWait& wait) {
   if (context.sightings == nullptr) return;
@@ -57,7 +62,10 @@ HP_DEVICE bool poll_flag(const WaitContext& context, const FlagWait& wait, std::
     // Both loads are in flight at once.
     const WordPair poison = load_relaxed_system_pair(context.poison);
     seen = load_acquire_system(wait.flag);
-    if (poison.first != 0) return false;
+    if (poison.first != 0) {
+      tell_host(context);
+      return false;
+    }
     if (poison.second != 0 || elapsed > context.limit_ns) {
       const std::uint32_t state = poison.second != 0 ? kGivenUp : kExpired;
       record_fault(context, wait, target, seen, elapsed, state);

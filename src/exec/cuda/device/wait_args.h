@@ -19,7 +19,7 @@ struct FaultRecord {
   std::uint32_t block;     // of the kernel's grid
   std::uint32_t task;      // WaitContext::task
   std::uint64_t elapsed_ns;
-  std::uint32_t is_stopped;  // separate: the rank was found poisoned between executions
+  std::uint32_t is_stopped;  // separate: a wait, or a kernel between executions, found poison
 };
 
 // When a signal of a rank's page was seen in a traced execution, by the GPU's clock; kNever if it

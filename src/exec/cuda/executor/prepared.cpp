@@ -118,14 +118,14 @@ class ProgramMaker {
     HP_TRY(LaunchSpecs specs, bind(source, launch));
     PreparedLaunch prepared{.id = id, .work = {}};
     for (const LaunchSpec& spec : specs) spec->add_fixed(prepared.fixed);
-    const bool is_bounding = launch.bounds != launch::Bounds::None;
-    if (is_bounding) {
+    if (launch.bounds_epoch) {
       HP_CHECK(bounds_epochs(launch.kernels.front()), "launch plans name kernels that can");
-      *specs.front()->bounds() = bounds(launch.bounds);
+      *specs.front()->bounds() = bounds();
     }
     HP_TRY(prepared.work, make_ready(launch, specs, launch.reserved_sms));
     if (!trace) return prepared;
-    if (is_bounding) *specs.front()->bounds() = {};  // in a trace, separate launches do that
+    if (launch.bounds_epoch)
+      *specs.front()->bounds() = {};  // in a trace, separate launches do that
     for (LaunchSpec& spec : specs) {
       device::WaitContext* const wait = spec->inner_wait();
       if (wait == nullptr) continue;
@@ -141,21 +141,20 @@ class ProgramMaker {
 
   // The signals that the rank's Entry, the launch that bounds the epoch, and the Exit await and
   // raise.
-  [[nodiscard]] device::Bounds bounds(launch::Bounds which) const {
+  [[nodiscard]] device::Bounds bounds() const {
     device::Bounds bounds{};
-    bounds.begins_only = which == launch::Bounds::Begin ? 1 : 0;
     const auto next = [](auto& table, std::int32_t& count) -> auto& {
       HP_CHECK(count < device::kMostBounds, "a launch plan bounds epochs of few signals alone");
       return table[count++];
     };
-    bounds.epoch = reinterpret_cast<std::uint32_t*>(prepared_.peers.signals(rank_).epoch());
+    bounds.ended = reinterpret_cast<std::uint64_t*>(prepared_.peers.signals(rank_).ended());
     for (const launch::LaunchId id : launches_) {
       const launch::Launch& launch = launch_of(id);
       const TaskId first = launch.does.front();
       const bool is_exit = prepared_.plan.tasks[first.index()].kind == TaskKind::Exit;
       if (launch.begins_epoch) bounds.task = static_cast<std::uint32_t>(first.value);
-      const bool is_begun = launch.begins_epoch || launch.bounds != launch::Bounds::None;
-      if (bounds.begins_only != 0 && !is_begun) continue;  // a separate launch does it
+      // Launches behind the kernel wait by themselves.
+      if (!launch.begins_epoch && !launch.bounds_epoch && !is_exit) continue;
       if (is_exit) bounds.exit_task = static_cast<std::uint32_t>(first.value);
       for (const launch::SignalId signal : launch.awaits) {
         device::SignalWait& wait =

@@ -53,7 +53,7 @@ Checked<RankProgram> RankProgram::make(int rank, Parts parts) {
   };
   for (std::size_t at = 0; at < program.parts_.launches.size(); ++at) {
     const launch::Launch& launch = program.launch_of(program.parts_.launches[at].id);
-    if (launch.bounds != launch::Bounds::None) program.bounding_ = at;
+    if (launch.bounds_epoch) program.bounding_ = at;
     const QueueId queue = program.queue_of(launch);
     if (!program.streams_.contains(queue)) {
       HP_TRY(Stream stream, Stream::create(device));
@@ -153,7 +153,10 @@ Result<Ok, CudaError> RankProgram::order_all(const Pass& pass) const {
 
 bool RankProgram::is_one_kernel() const {
   const bool is_disturbed = parts_.delay_seed || parts_.stray_at;
-  return bounding_ && !is_opened() && !parts_.zero_first && !is_disturbed;
+  if (!bounding_ || parts_.zero_first || is_disturbed) return false;
+  return std::ranges::all_of(parts_.launches, [&](const PreparedLaunch& other) {
+    return &other == &parts_.launches[*bounding_] || other.work.size() == 0;
+  });
 }
 
 Result<Ok, CudaError> RankProgram::replay(const Stream& stream) const {
@@ -166,21 +169,16 @@ Result<Ok, CudaError> RankProgram::order_bounding(std::size_t index, const Pass&
   HP_CHECK(!has_zeros, "kernels that count rows bound no execution");
   const auto is_stood_for = [&](std::size_t i) {
     const launch::Launch& launch = launch_of(parts_.launches[i].id);
-    return i == index || launch.begins_epoch || (is_boundary(launch) && !is_opened());
+    return i == index || is_boundary(launch);
   };
   for (std::size_t i = 0; i < parts_.launches.size(); ++i) {
     if (is_stood_for(i)) HP_REQUIRE_OK(order_disturbance(place_of(i, pass)));
   }
   HP_REQUIRE_OK(parts_.launches[index].work.enqueue(origin().handle()));
-  if (!is_opened()) return Ok{};
   for (std::size_t i = 0; i < parts_.launches.size(); ++i) {
     if (!is_stood_for(i)) HP_REQUIRE_OK(order(i, pass));
   }
   return Ok{};
-}
-
-bool RankProgram::is_opened() const {
-  return bounding_ && launch_of(parts_.launches[*bounding_].id).bounds == launch::Bounds::Begin;
 }
 
 // A captured stream must join the origin before the capture ends.
@@ -195,14 +193,12 @@ Result<Ok, CudaError> RankProgram::join_queues() const {
 
 RankProgram::Place RankProgram::place_of(std::size_t index, const Pass& pass) const {
   const launch::Launch& launch = launch_of(parts_.launches[index].id);
-  Place place{.index = index,
-              .launch = &launch,
-              .stream = &streams_.at(queue_of(launch)),
-              .context = parts_.peers->page(rank_).context(
-                  pass.limit, static_cast<std::uint32_t>(launch.does.front().value)),
-              .trace = pass.trace};
-  place.context.ahead = is_opened() && pass.trace == nullptr && !launch.begins_epoch ? 1 : 0;
-  return place;
+  return {.index = index,
+          .launch = &launch,
+          .stream = &streams_.at(queue_of(launch)),
+          .context = parts_.peers->page(rank_).context(
+              pass.limit, static_cast<std::uint32_t>(launch.does.front().value)),
+          .trace = pass.trace};
 }
 
 Result<Ok, CudaError> RankProgram::order(std::size_t index, const Pass& pass) const {
@@ -314,8 +310,7 @@ Result<Ok, CudaError> RankProgram::order_turn(const Place& place) const {
   if (is_one_turn(place)) waits = waits_on(launch.awaits);
   const Raises raises = kept(launch, launch.raises);
   const std::vector<device::RaiseTarget> targets = targets_of(raises);
-  // The Exit increments an epoch that a kernel has begun.
-  const bool counts = launch.begins_epoch || place.context.ahead != 0;
+  const bool counts = launch.begins_epoch;
   if (counts || parts_.zero_first || !waits.empty() || !targets.empty()) {
     HP_REQUIRE_OK(
         parts_.kernels.turn(*place.stream, parts_.peers->signals(rank_), place.context,

@@ -119,10 +119,8 @@ class RankProgram {
   [[nodiscard]] Result<Ok, CudaError> join_queues() const;
   [[nodiscard]] Result<Ok, CudaError> order(std::size_t index, const Pass& pass) const;
   [[nodiscard]] bool is_boundary(const launch::Launch& launch) const;
-  // Enqueues the kernel that bounds the epoch and, if it only begins the epoch, the launches behind
-  // it.
+  // Enqueues the kernel that bounds the epoch and the launches behind it.
   [[nodiscard]] Result<Ok, CudaError> order_bounding(std::size_t index, const Pass& pass) const;
-  [[nodiscard]] bool is_opened() const;  // by a kernel; the Exit ends the epoch
   [[nodiscard]] Place place_of(std::size_t index, const Pass& pass) const;
   // What tests insert before a launch.
   [[nodiscard]] Result<Ok, CudaError> order_disturbance(const Place& place) const;

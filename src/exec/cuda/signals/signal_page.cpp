@@ -77,7 +77,7 @@ Checked<Ok> SignalPage::clear() { return start_at(0); }
 Checked<Ok> SignalPage::start_at(std::uint32_t epoch, std::span<const std::uint32_t> arrivals) {
   constexpr std::size_t kWords = SignalAddresses::kLine / sizeof(std::uint32_t);
   std::vector<std::uint32_t> image(static_cast<std::size_t>(addresses_.flags + 2) * kWords, 0);
-  image[0] = epoch;
+  image[1] = epoch;
   for (std::size_t index = 0; index < static_cast<std::size_t>(addresses_.flags); ++index) {
     image[(index + 2) * kWords] = epoch * (index < arrivals.size() ? arrivals[index] : 1);
   }

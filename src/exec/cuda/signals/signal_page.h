@@ -19,7 +19,9 @@ struct SignalAddresses {
   DeviceAddress base = 0;
   std::int32_t flags = 0;  // number of flags and counters
 
-  [[nodiscard]] DeviceAddress epoch() const { return base; }
+  // The upper half of a word whose lower half kernels use to count it up (device::Bounds::ended).
+  [[nodiscard]] DeviceAddress ended() const { return base; }
+  [[nodiscard]] DeviceAddress epoch() const { return base + sizeof(std::uint32_t); }
   [[nodiscard]] DeviceAddress poison() const { return base + kLine; }
   [[nodiscard]] DeviceAddress told() const { return poison() + sizeof(std::uint32_t); }
   // Requires: 0 <= index < flags.

@@ -32,7 +32,7 @@ Checked<PreparedDecode> PreparedDecode::make(KernelLibrary& library, const Atten
   decode.args_ = {.decode = plan.args, .exchange = plan.exchange, .bounds = spec.bounds};
   decode.exchanges_ = config.exchanges;
   HP_REQUIRE_OK(decode.place_fused_stores(device, spec));
-  HP_REQUIRE_OK(decode.place_bounds(device, spec));
+  decode.place_bounds(spec);
   decode.shape_ = {.grid = {static_cast<std::uint32_t>(spec.shares), 1, 1}, .begins_early = true};
   return decode;
 }
@@ -61,15 +61,11 @@ Checked<Ok> PreparedDecode::place_fused_stores(const Device& device, const Atten
   return Ok{};
 }
 
-// The counter of thread blocks that have finished the execution; zero before and after.
-Checked<Ok> PreparedDecode::place_bounds(const Device& device, const AttentionSpec& spec) {
-  if (spec.bounds.epoch == nullptr) return Ok{};
+void PreparedDecode::place_bounds(const AttentionSpec& spec) {
+  if (spec.bounds.ended == nullptr) return;
   HP_CHECK(exchanges_, "launch plans have other kernels stand between executions");
-  HP_TRY(ended_, DeviceMemory::zeros(device, 1));
-  args_.bounds.done = reinterpret_cast<std::uint32_t*>(ended_->address());
   args_.bounds.arrivals = static_cast<std::uint32_t>(spec.shares);
   args_.exchange.wait.ahead = 1;
-  return Ok{};
 }
 
 }  // namespace harpe::cuda

@@ -26,14 +26,13 @@ class PreparedDecode final : public PreparedKernel {
       : library_(&library), kernel_(&kernel) {}
 
   [[nodiscard]] Checked<Ok> place_fused_stores(const Device& device, const AttentionSpec& spec);
-  [[nodiscard]] Checked<Ok> place_bounds(const Device& device, const AttentionSpec& spec);
+  void place_bounds(const AttentionSpec& spec);
 
   const KernelLibrary* library_;
   const LoadedKernel* kernel_;
   device::DecodeExchangeArgs args_{};
   bool exchanges_ = false;
   std::optional<DeviceMemory> stored_;  // counters of fused stores, zero before and after
-  std::optional<DeviceMemory> ended_;   // Bounds::done, zero before and after
   LaunchShape shape_;
   std::shared_ptr<StreamSums> sums_;
 };

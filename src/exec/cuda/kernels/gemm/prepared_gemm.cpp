@@ -284,21 +284,16 @@ Checked<Ok> place_copies(const Device& device, const GemmSpec& spec, GemmArgs& a
   return Ok{};
 }
 
-// The counter of consumers and copying blocks that have finished the execution; zero before and
-// after.
-Checked<Ok> place_bounds(const Device& device, const GemmSpec& spec, const GemmConfig& config,
-                         int grid, GemmArgs& args, GemmMemory& memory) {
+// All consumers and copying blocks end the execution.
+void place_bounds(const GemmSpec& spec, const GemmConfig& config, int grid, GemmArgs& args) {
   args.bounds = spec.bounds;
-  if (spec.bounds.epoch == nullptr) return Ok{};
+  if (spec.bounds.ended == nullptr) return;
   HP_CHECK(!config.groups && spec.wait.poison != nullptr,
            "launch plans have other kernels stand between executions");
-  HP_TRY(memory.ended, DeviceMemory::zeros(device, 1));
-  args.bounds.done = reinterpret_cast<std::uint32_t*>(memory.ended->address());
   args.bounds.arrivals =
       static_cast<std::uint32_t>((grid - spec.copy_blocks) * config.consumers() + spec.copy_blocks);
   args.wait.ahead = 1;
   if (config.few_rows) args.waits += spec.bounds.wait_count;
-  return Ok{};
 }
 
 }  // namespace
@@ -354,7 +349,7 @@ Checked<PreparedGemm> PreparedGemm::make(KernelLibrary& library, const GemmSpec&
   const int cluster = config.few_rows ? cluster_of(choice) : config.cluster;
   const int grid = std::min(units, clusters) * cluster + spec.copy_blocks;
   args.b_apart = config.few_rows ? clocks_between_loads(spec, config, grid - spec.copy_blocks) : 0;
-  HP_REQUIRE_OK(place_bounds(device, spec, config, grid, args, gemm.memory_));
+  place_bounds(spec, config, grid, args);
   gemm.shape_ = {.grid = {static_cast<std::uint32_t>(grid), 1, 1},
                  .cluster = {static_cast<std::uint32_t>(cluster), 1, 1},
                  .begins_early = true};

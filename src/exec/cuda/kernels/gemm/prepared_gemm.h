@@ -19,7 +19,6 @@ struct GemmMemory {
   std::optional<DeviceMemory> jobs;
   std::optional<DeviceMemory> identity;
   std::optional<DeviceMemory> fused_stores;
-  std::optional<DeviceMemory> ended;
 };
 
 // A GEMM with everything it needs on the GPU: kernel, tables, memory for cut tiles. Launches

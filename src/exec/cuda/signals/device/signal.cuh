@@ -47,15 +47,29 @@ HP_DEVICE void raise_signals(const RaiseArgs& args) {
   }
 }
 
+// By a warp of the first block. If the rank was poisoned after an earlier execution, tells the host
+// and poisons the ranks that wait for it.
+HP_DEVICE void raise_begins(const WaitContext& context, const Bounds& bounds, int lane) {
+  const bool is_poisoned = load_relaxed_system(context.poison) != 0;
+  if (lane < bounds.begin_count) {
+    if (is_poisoned) {
+      poison_peer(bounds.begins[lane]);
+    } else {
+      fence_system();
+      set_signal(bounds.begins[lane], current_epoch(context));
+    }
+  }
+  if (lane != 0) return;
+  if (is_poisoned) tell_host(context);
+  add_quietly_gpu(bounds.ended, kEpochOfEnded - bounds.arrivals);
+}
+
 // Called by a whole warp: waits until the rank may store; false if a wait failed. Threads that the
 // warp then notifies see what other ranks released. With `raises`, the warp of the first block
 // first raises the signals of the Entry.
 HP_DEVICE bool begin_bounds(const WaitContext& context, const Bounds& bounds, bool raises = true) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  if (raises && blockIdx.x == 0 && lane < bounds.begin_count) {
-    fence_system();
-    set_signal(bounds.begins[lane], current_epoch(context));
-  }
+  if (raises && blockIdx.x == 0) raise_begins(context, bounds, lane);
   bool is_there = true;
   if (lane < bounds.wait_count) {
     const SignalWait& own = bounds.waits[lane];
@@ -79,20 +93,19 @@ HP_DEVICE bool await_exit(const WaitContext& context, const Bounds& bounds, std:
   return true;
 }
 
-// Each of `arrivals` threads calls this once its share of the kernel is done. The last one ends the
-// execution. If the rank is poisoned, that thread tells the host and poisons the ranks that wait
-// for it.
+// Each of `arrivals` threads calls this once its share of the kernel is done. If the Exit awaits or
+// raises signals, the last one does so; if the rank is poisoned, that thread tells the host and
+// poisons the ranks that wait for it.
 HP_DEVICE void end_bounds(const WaitContext& context, const Bounds& bounds) {
-  if (bounds.begins_only != 0) return;
-  const std::uint32_t epoch = load_relaxed_system(bounds.epoch) + 1;
+  if (bounds.exit_count + bounds.end_count == 0) return add_quietly_gpu(bounds.ended, 1);
   fence_gpu();
-  if (add_relaxed_gpu(bounds.done, 1) + 1 != bounds.arrivals) return;
-  *bounds.done = 0;
+  const std::uint64_t ended = add_relaxed_gpu(bounds.ended, 1) + 1;
+  if (static_cast<std::uint32_t>(ended) != 0) return;
+  const auto epoch = static_cast<std::uint32_t>(ended / kEpochOfEnded);
   const bool is_poisoned =
       !await_exit(context, bounds, epoch) || load_relaxed_system(context.poison) != 0;
-  store_relaxed_system(bounds.epoch, epoch);
   fence_system();
-  if (is_poisoned) store_release_system(&context.fault->is_stopped, 1);
+  if (is_poisoned) tell_host(context);
   for (int i = 0; i < bounds.end_count; ++i) {
     if (is_poisoned) {
       poison_peer(bounds.ends[i]);
@@ -116,7 +129,10 @@ HP_DEVICE void await_signals(const AwaitArgs& args) {
     const bool is_there = reached(seen, target);
     if (__all_sync(kWarp, is_there)) break;
     const WordPair poison = load_relaxed_system_pair(args.context.poison);
-    if (__any_sync(kWarp, poison.first != 0)) return;
+    if (__any_sync(kWarp, poison.first != 0)) {
+      if (lane == 0) tell_host(args.context);
+      return;
+    }
     const std::uint64_t elapsed = global_timer() - start;
     const bool is_told = __any_sync(kWarp, poison.second != 0);
     if (is_told || __any_sync(kWarp, elapsed > args.context.limit_ns)) {
@@ -144,7 +160,7 @@ HP_DEVICE void turn(const TurnArgs& args) {
   if (args.await.count > 0) await_signals(args.await);
   let_next_kernel_begin();
   if (threadIdx.x == 0 && load_relaxed_system(args.raise.poison) != 0) {
-    store_release_system(&args.await.context.fault->is_stopped, 1);
+    tell_host(args.await.context);
   }
   if (args.counted_epoch != nullptr && threadIdx.x == 0) {
     store_relaxed_system(args.counted_epoch, load_relaxed_system(args.counted_epoch) + 1);

@@ -34,17 +34,21 @@ struct SignalWait {
   std::uint32_t no_gap = 0;
 };
 
+// What one epoch adds to Bounds::ended.
+inline constexpr std::uint64_t kEpochOfEnded = std::uint64_t{1} << 32;
+
 // Maximum number of signals that a kernel that bounds an execution awaits, and raises at each end.
 inline constexpr int kMostBounds = 8;
 
-// What a kernel that is all of an execution on its rank, or the first of it, does in place of Entry
-// and Exit. It raises the signals of the Entry, and waits for other ranks before it stores. If it
-// is all of the execution, it waits behind its last store for what the Exit awaits, ends the epoch
-// and raises the signals of the Exit. `done` counts the threads that have finished, up to
-// `arrivals`; it is zero before and after.
+// What a kernel that bounds an execution of its rank does in place of Entry and Exit. It raises the
+// signals of the Entry, and waits for other ranks before it stores. Behind its last store it waits
+// for what the Exit awaits, ends the epoch and raises the signals of the Exit.
+// `ended` has the epoch in its upper half. Its lower half counts, modulo 2^32, the threads that
+// still have to end: the first block adds 2^32 - `arrivals` when it begins, and each of `arrivals`
+// threads adds 1 when it ends. So the epoch grows when the last thread ends, which nobody needs to
+// find out.
 struct Bounds {
-  std::uint32_t* epoch;  // of the rank; null: other kernels bound the execution
-  std::uint32_t* done;
+  std::uint64_t* ended;  // of the rank; null: other kernels bound the execution
   std::uint32_t arrivals;
   std::uint32_t task;       // id of the initial waits in a fault
   std::uint32_t exit_task;  // id of the final waits
@@ -52,7 +56,7 @@ struct Bounds {
   std::int32_t wait_count;
   std::int32_t exit_count;
   std::int32_t end_count;
-  std::uint32_t begins_only;  // 1: a separate Exit ends the epoch
+  std::uint32_t no_gap = 0;
   RaiseTarget begins[kMostBounds];
   SignalWait waits[kMostBounds];
   SignalWait exits[kMostBounds];

@@ -14,13 +14,13 @@ namespace harpe::device {
 inline constexpr int kBoundsBarrier = 5;
 
 HP_DEVICE void begin_decode(const DecodeExchange& exchange, const Bounds& bounds) {
-  if (bounds.epoch == nullptr) return;
+  if (bounds.ended == nullptr) return;
   if (threadIdx.x < 32) begin_bounds(exchange.wait, bounds);
   sync_threads(kBoundsBarrier, kDecodeConsumers);
 }
 
 HP_DEVICE void end_decode(const DecodeExchange& exchange, const Bounds& bounds) {
-  if (bounds.epoch == nullptr) return;
+  if (bounds.ended == nullptr) return;
   sync_threads(kBoundsBarrier, kDecodeConsumers);
   if (threadIdx.x == 0) end_bounds(exchange.wait, bounds);
 }
@@ -42,8 +42,9 @@ HP_DEVICE void decode(const DecodeArgs& args, const DecodeExchange* exchange, co
     }
   }
   __syncthreads();
-  // A kernel that exchanges waits for other ranks; it lets the next kernel begin after that.
-  if constexpr (!kConfig.exchanges) let_next_kernel_begin();
+  // A kernel that waits for other ranks lets the next one begin after that, unless it is alone on
+  // its GPU.
+  if (!kConfig.exchanges || bounds->ended != nullptr) let_next_kernel_begin();
   if (warp == kDecodeWarps) {
     DecodeProducer<kConfig>(args, shared).run();
   } else {

@@ -194,7 +194,7 @@ HP_DEVICE void load_rows(const GemmArgs& args, const FewRowsShared<kConfig>& sha
   await_kernel_before();
   if (own == 0) {
     note_begin(args.wait, false);
-    if (args.waits == 0) let_next_kernel_begin();
+    if (args.waits == 0 || args.bounds.ended != nullptr) let_next_kernel_begin();
   }
   Waiter waiter(args.wait);
   Ring<kConfig.slots()> ring;
@@ -300,7 +300,7 @@ HP_DEVICE void multiply_stream(const GemmArgs& args, const FewRowsShared<kConfig
   }
   exchange.await_taken();  // the other blocks' arrivals must find this block's barrier alive
   if (args.has_addends != 0) store_with_addends<kConfig>(args, shared, all, consumer);
-  if (args.bounds.epoch != nullptr) {
+  if (args.bounds.ended != nullptr) {
     sync_threads(1 + consumer, 128);
     if (threadIdx.x % 128 == 0) end_bounds(args.wait, args.bounds);
   }
@@ -383,7 +383,8 @@ HP_DEVICE void copy_beside_rows(const GemmArgs& args, const FewRowsShared<kConfi
   await_kernel_before();
   if (is_copying) run.load_ahead();
   __syncwarp();
-  const bool is_bounded = args.bounds.epoch != nullptr;
+  const bool is_bounded = args.bounds.ended != nullptr;
+  if (is_bounded) let_next_kernel_begin();
   const bool may_store = !is_bounded || begin_bounds(args.wait, args.bounds);
   if (!is_copying) return;
   note_begin(args.wait, true);
@@ -403,7 +404,7 @@ template <GemmConfig kConfig>
 HP_DEVICE void let_store(const GemmArgs& args, const FewRowsShared<kConfig>& shared) {
   auto& control = shared.control();
   note_panels<kConfig>(args, shared);
-  if (args.bounds.epoch != nullptr) {
+  if (args.bounds.ended != nullptr) {
     await_kernel_before();
     if (!begin_bounds(args.wait, args.bounds)) mark_poisoned(control.poisoned);
   }

@@ -180,12 +180,14 @@ HP_DEVICE void copy_granules(const GemmArgs& args, const GemmShared<kConfig>& sh
 // By a whole warp whose threads store or copy, before they do. Where the kernel bounds the
 // execution, waits until the rank may store.
 HP_DEVICE void begin_stores(const GemmArgs& args, bool raises) {
-  if (args.bounds.epoch != nullptr) begin_bounds(args.wait, args.bounds, raises);
+  if (args.bounds.ended == nullptr) return;
+  let_next_kernel_begin();
+  begin_bounds(args.wait, args.bounds, raises);
 }
 
 // By a thread after its stores or copies are complete, not only read.
 HP_DEVICE void end_stores(const GemmArgs& args) {
-  if (args.bounds.epoch != nullptr) {
+  if (args.bounds.ended != nullptr) {
     fence_proxy_async();
     end_bounds(args.wait, args.bounds);
   }
@@ -260,7 +262,7 @@ HP_DEVICE void gemm(const GemmArgs& args, char* memory) {
       constexpr bool kStores = !in_bulk(kConfig.store);
       if (kStores) begin_stores(args, warp == 4);
       multiply_tiles<kConfig>(args, shared, warp / 4 - 1);
-      if (kStores && args.bounds.epoch != nullptr) sync_threads(warp / 4, 128);
+      if (kStores && args.bounds.ended != nullptr) sync_threads(warp / 4, 128);
       if (kStores && threadIdx.x % 128 == 0) end_stores(args);
     }
   } else {
