@@ -20,7 +20,9 @@ constexpr double kShortCopy = 1 << 20;
 // Extra start of a kernel that raises a signal behind an engine's copy.
 constexpr Picoseconds kRaisedBehindEngine = from_microseconds(6.0);
 // Extra start of a kernel that streams weights behind launches other than the Entry's.
-constexpr Picoseconds kStreamBehindOthers = from_microseconds(4.5);
+constexpr Picoseconds kStreamBehindOthers = from_microseconds(7.0);
+// The end of a kernel whose thread blocks have to agree that all have ended.
+constexpr Picoseconds kAgreement = from_microseconds(2.4);
 // Extra delay until other ranks see what such a kernel stores for them without a flag.
 constexpr Picoseconds kInData = from_microseconds(1.0);
 
@@ -365,7 +367,9 @@ Activity TaskCosts::activity_of(TaskId id) const {
   Activity activity;
   switch (task.kind) {
     case TaskKind::Entry:
+      return activity;
     case TaskKind::Exit:
+      if (launches_.agrees_to_end(id)) activity.start = kAgreement;
       return activity;
     case TaskKind::Copy:
       activity = transfer(id);
