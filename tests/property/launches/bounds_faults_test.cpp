@@ -62,6 +62,18 @@ TEST(BoundsFaults, launches_that_are_not_all_of_an_execution) {
       });
 }
 
+// No Exit gives credits, so that thread blocks need not agree that all have ended. Entries signal
+// instead.
+TEST(BoundsFaults, executions_begin_by_signals_of_entries) {
+  for (Described base : {one_shot(), gathered(), describe("decode", {}, "cp=2", "bulk")}) {
+    for (const launch::Signal& signal : base.launches.signals) {
+      EXPECT_NE(signal.kind, launch::SignalKind::Credit);
+    }
+    EXPECT_FALSE(base.launches.launches[0].raises.empty());
+    EXPECT_FALSE(bounding(base.launches).awaits.empty());
+  }
+}
+
 // Plans that take turns begin with signals of the current execution.
 TEST(BoundsFaults, turns_begin_by_signals_of_this_execution) {
   const Described in_turns =

@@ -124,8 +124,8 @@ class ProgramMaker {
     }
     HP_TRY(prepared.work, make_ready(launch, specs, launch.reserved_sms));
     if (!trace) return prepared;
-    if (launch.bounds_epoch)
-      *specs.front()->bounds() = {};  // in a trace, separate launches do that
+    // In a trace, separate launches bound the epoch.
+    if (launch.bounds_epoch) *specs.front()->bounds() = {};
     for (LaunchSpec& spec : specs) {
       device::WaitContext* const wait = spec->inner_wait();
       if (wait == nullptr) continue;
