@@ -83,8 +83,8 @@ struct RunOptions {
   std::int64_t iterations = 1;
   std::chrono::milliseconds wait_limit{10'000};
   bool trace = false;
-  // One time for all executions after the first, their mean. On GPUs no timestamps come between
-  // these: a timestamp ends an execution before the next one begins.
+  // On GPUs: one time for all executions after the first, their mean, without timestamps between
+  // them. A timestamp ends an execution before the next one begins. CPU ranks time each.
   bool in_a_row = false;
   // Called about ten times a second by the running thread with the number of finished steps of this
   // process's ranks and their total; must not throw. If it returns false, no further step begins
