@@ -154,8 +154,12 @@ Result<Ok, CudaError> RankProgram::order_all(const Pass& pass) const {
 bool RankProgram::is_one_kernel() const {
   const bool is_disturbed = parts_.delay_seed || parts_.stray_at;
   if (!bounding_ || parts_.zero_first || is_disturbed) return false;
-  return std::ranges::all_of(parts_.launches, [&](const PreparedLaunch& other) {
-    return &other == &parts_.launches[*bounding_] || other.work.size() == 0;
+  const auto does_nothing = [&](const PreparedLaunch& other) {
+    const launch::Launch& launch = launch_of(other.id);
+    return other.work.size() == 0 && (is_boundary(launch) || launch.awaits.empty());
+  };
+  return std::ranges::all_of(parts_.launches, [&](const PreparedLaunch& each) {
+    return &each == &parts_.launches[*bounding_] || does_nothing(each);
   });
 }
 
