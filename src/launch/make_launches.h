@@ -12,7 +12,8 @@
 namespace harpe::launch {
 
 struct LaunchOptions {
-  // Called with its name after `begin` and after every pass.
+  // Called with its name after `begin` and after every pass. If signals of Entries replace credits,
+  // all passes run again, and the last calls are for the launch plan that is returned.
   std::function<void(std::string_view pass, const Draft& draft)> after_pass = {};
   // A pass to leave out, to measure its effect. Such a launch plan is only priced, never run.
   std::string_view without = {};

@@ -83,6 +83,22 @@ TEST(BoundEpochs, leaves_ranks_that_launch_more) {
   expect_left(bounding(), {join_panels, store_at_peers, move_the_sum, bound_epochs}, 2, the_sum);
 }
 
+// The Exit of rank 0 awaits what its Entry awaited, behind the sum.
+void have_the_exit_await(Draft& draft) {
+  Launch* entry = nullptr;
+  for (Step& step : draft.steps) {
+    Launch& launch = step.launch;
+    if (step.is_joined || launch.rank != RankId(0)) continue;
+    if (launch.begins_epoch) entry = &launch;
+    if (draft.task(launch.does.front()).kind == TaskKind::Exit) launch.awaits = entry->awaits;
+  }
+}
+
+TEST(BoundEpochs, leaves_kernels_before_an_exit_that_waits) {
+  const Passes passes = {join_panels, store_at_peers, have_the_exit_await, bound_epochs};
+  expect_left(bounding(), passes, 2, refusal(Reason::ExitBehind, 1));
+}
+
 TEST(BoundEpochs, leaves_more_ranks_than_a_kernel_awaits) {
   Abilities can = bounding();
   can.most_bounds = 1;
