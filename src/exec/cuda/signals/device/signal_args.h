@@ -45,8 +45,8 @@ inline constexpr int kMostBounds = 8;
 // for what the Exit awaits, ends the epoch and raises the signals of the Exit.
 // `ended` has the epoch in its upper half. Its lower half counts, modulo 2^32, the threads that
 // still have to end: the first block adds 2^32 - `arrivals` when it begins, and each of `arrivals`
-// threads adds 1 when it ends. So the epoch grows when the last thread ends, which nobody needs to
-// find out.
+// threads adds 1 when it ends. So the epoch grows when the last thread ends, and no thread waits to
+// learn whether it is the last.
 struct Bounds {
   std::uint64_t* ended;  // of the rank; null: other kernels bound the execution
   std::uint32_t arrivals;
