@@ -15,9 +15,9 @@ import sys
 import tempfile
 
 # (step, schedule, who does collectives)
-GATHER = [("NCCL, then products", "bulk", "nccl"),
-          ("own collective, then products", "bulk", "pull"),
-          ("copies by engines, products wait inside", "push", "auto"),
+GATHER = [("NCCL, then GEMM", "bulk", "nccl"),
+          ("own collective, then GEMM", "bulk", "pull"),
+          ("copies by engines, the GEMM waits inside", "push", "auto"),
           ("one kernel a rank", "fused", "auto")]
 DECODE = [("own copies, a kernel for each step", "push", "auto"),
           ("one kernel sends states, another combines", "hierarchical", "auto"),

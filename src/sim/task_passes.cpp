@@ -70,8 +70,8 @@ Activity TaskCosts::added_at_home(TaskId id) const {
   Activity activity;
   activity.work =
       std::max(Picoseconds(1), leaf_bound(machine_, print(Leaf::Matmul), dtype, flops, bytes));
-  // Threads of the kernel of few rows read their addends one after the other (docs/kernels.md).
-  constexpr double kStreamedAdds = 0.55e12;  // bytes a second
+  // Threads of the kernel of few rows read their addends as they arrive (docs/kernels.md).
+  constexpr double kStreamedAdds = 1.2e12;  // bytes a second
   if (launches_.is_streamed(id)) {
     activity.work = std::max(activity.work, from_seconds(bytes / kStreamedAdds));
   }

@@ -238,20 +238,21 @@ TEST_F(OnGpus, are_priced_as_two_H200_take) {
   expect_priced(cases, 0.31);
 }
 
-// The sums of few rows leave after all are computed, and are added slowly: measured as below. For
-// all-reduces the kernel for many rows, whose sums leave one after another, is therefore faster.
+// The sums of few rows leave after all are computed, and are added slowly: measured as below. As
+// their own signals they still come sooner than through the kernel for many rows.
 TEST_F(OnGpus, sums_of_few_rows_leave_at_the_end) {
   const std::vector<MeasuredPlan> cases = {
       {"gemm_rs", {"m=192", "n=5120", "k=8192"}, "push", 30.4},
       {"gemm_rs", {"m=64", "n=8192", "k=8192"}, "push", 26.8},
-      {"gemm_ar", {"m=192", "n=8192", "k=8192"}, "push", 47.9},
-      {"gemm_ar", {"m=256", "n=8192", "k=28672"}, "one_shot", 117.7},
+      {"gemm_ar", {"m=192", "n=8192", "k=8192"}, "push", 47.7},
+      {"gemm_ar", {"m=192", "n=8192", "k=8192"}, "one_shot", 44.9},
+      {"gemm_ar", {"m=256", "n=8192", "k=28672"}, "one_shot", 113.7},
       {"gemm_ar", {"m=16", "n=8192", "k=8192"}, "one_shot", 23.3},
       {"gemm_ar", {"m=8", "n=4096", "k=14336"}, "one_shot", 19.9},
   };
   expect_priced(cases, 0.1);
   const std::vector<std::string> shape = {"m=192", "n=8192", "k=8192"};
-  EXPECT_LT(simulated_us("gemm_ar", shape, "push"), simulated_us("gemm_ar", shape, "one_shot"));
+  EXPECT_LT(simulated_us("gemm_ar", shape, "one_shot"), simulated_us("gemm_ar", shape, "push"));
 }
 
 // Rows arrive late, from blocks of the kernel, from an engine or from pulls in front of it:

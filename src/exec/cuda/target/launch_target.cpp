@@ -16,8 +16,8 @@ constexpr std::int64_t kLeastRounded = std::int64_t{16} << 20;
 // SMs that a kernel which waits inside leaves to kernels that make what it waits for.
 constexpr std::int32_t kForKernels = 8;
 constexpr std::int32_t kCopyBlocks = 12;  // enough for a GPU's whole outgoing bandwidth
-// Measured (kernel_times.md): with more, polling element by element is slower than flags.
-constexpr std::int64_t kMostInData = std::int64_t{3} << 19;
+// Measured to be faster than flags up to here (plan_times.md).
+constexpr std::int64_t kMostInData = std::int64_t{8} << 20;
 
 launch::ExchangeEngine engine_of(CollectiveEngine engine) {
   switch (engine) {
