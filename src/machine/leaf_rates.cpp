@@ -29,16 +29,18 @@ double waste(const LeafRate& rate, const Processor& processor, const LeafShape& 
 
 // In seconds, before samples correct it.
 double modelled(const LeafRate& rate, const Processor& processor, const LeafShape& shape) {
+  const bool is_few = has_few_rows(rate, shape);
+  const Picoseconds start = is_few && rate.few_start > Picoseconds{} ? rate.few_start : rate.start;
   double compute = 0;
   if (rate.peak > 0) {
-    const double work = has_few_rows(rate, shape) ? shape.flops
-                                                  : shape.flops * waste(rate, processor, shape) *
-                                                        (1 + rate.half_depth / shape.depth);
+    const double work =
+        is_few ? shape.flops
+               : shape.flops * waste(rate, processor, shape) * (1 + rate.half_depth / shape.depth);
     compute = work / rate.peak;
   }
   const double share = shape.bytes <= processor.cache_bytes ? 1 : rate.memory_share;
   const double memory = shape.bytes / (processor.memory_bandwidth * share);
-  return rate.start.seconds() + std::max(compute, memory);
+  return start.seconds() + std::max(compute, memory);
 }
 
 double distance(const LeafShape& first, const LeafShape& second) {
@@ -117,7 +119,7 @@ double corrected(const Machine& machine, const LeafRate& rate, const LeafShape& 
 }  // namespace
 
 bool has_few_rows(const LeafRate& rate, const LeafShape& shape) {
-  return shape.batch == 1 && shape.rows <= rate.few_rows;
+  return (shape.batch == 1 || rate.tile_columns == 0) && shape.rows <= rate.few_rows;
 }
 
 const LeafRate& find_rate(const Machine& machine, std::string_view leaf, std::string_view dtype,

@@ -110,7 +110,8 @@ Line line_of(LeafRate& rate) {
                              .range = FigureRange::Fraction,
                              .fallback = 1,
                              .field = &rate.memory_share},
-                      optional("start", Unit::Time, &rate.start)},
+                      optional("start", Unit::Time, &rate.start),
+                      optional("few_start", Unit::Time, &rate.few_start)},
           .from = &rate.from};
 }
 

@@ -149,12 +149,13 @@ struct LeafRate {
   double tile_columns = 1;
   // Rows that one SM works on until their last column or depth has arrived; 0: those of a tile.
   double held_rows = 0;
-  // Up to this many rows of one problem, another kernel streams the columns, whatever the tiles; 0:
-  // there is no such kernel.
+  // Up to this many rows of one problem, or of each problem if columns are a loop, another kernel
+  // streams the columns, whatever the tiles; 0: there is no such kernel.
   double few_rows = 0;
   double half_depth = 0;    // depth at which a tile reaches half its rate
   double memory_share = 1;  // share of the memory bandwidth that it reaches
   Picoseconds start;
+  Picoseconds few_start;  // of the kernel for few rows; 0: `start`
   Provenance from;
   friend bool operator==(const LeafRate&, const LeafRate&) = default;
 };

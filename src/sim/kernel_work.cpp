@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "sim/tickets.h"
 #include "support/check.h"
 
 namespace harpe {
@@ -190,6 +191,10 @@ LaunchWork attention_work(std::span<const Kernel> kernels, std::span<const TaskP
     }
   }
   shape.bytes += work.carried;
+  if (const auto shares = read_shares(kernels.front().variant)) {
+    const double pairs = columns / (shape.columns * shape.depth);  // sequences by key heads
+    work.joined = std::max(0.0, std::ceil(static_cast<double>(*shares) / pairs) - 1);
+  }
   shape.rows *= rows / first.row_elements;
   shape.columns *= columns / first.column_elements;
   shape.flops = flops_of(tasks);

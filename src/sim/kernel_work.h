@@ -15,6 +15,7 @@ namespace harpe {
 struct LaunchWork {
   LeafShape shape;
   double carried = 0;  // bytes of states that tiles read before they multiply
+  double joined = 0;   // states that one thread block adds to its own at the end
   friend bool operator==(const LaunchWork&, const LaunchWork&) = default;
 };
 

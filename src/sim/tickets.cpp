@@ -36,6 +36,10 @@ bool is_streamed(std::string_view variant) {
   return variant.find(" streams ") != std::string_view::npos;
 }
 
+std::optional<std::int64_t> read_shares(std::string_view variant) {
+  return number_behind(variant, "keys in ");
+}
+
 void Tickets::add(double batch, double rows, double columns) {
   const double tiles = std::ceil(rows / static_cast<double>(tiling_.rows)) *
                        std::ceil(columns / static_cast<double>(tiling_.columns));

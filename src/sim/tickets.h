@@ -25,6 +25,10 @@ struct Tiling {
 // True if thread blocks stream K: all rows are one tile, and B is read once.
 [[nodiscard]] bool is_streamed(std::string_view variant);
 
+// Into how many equal shares a kernel of few queries cuts the keys of all pairs: "keys in 128
+// shares". None for other kernels.
+[[nodiscard]] std::optional<std::int64_t> read_shares(std::string_view variant);
+
 // The tiles and parts of tiles that a kernel's thread blocks take: of B blocks, block b takes the
 // tickets b, b + B, b + 2 B and so on, in the order of the panels. A block holds its ticket even if
 // the operands have not arrived, so a late panel delays all later tickets that are a multiple of B

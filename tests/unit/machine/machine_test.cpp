@@ -128,14 +128,15 @@ TEST(Machine, reads_how_kernels_convert_and_hold_tiles) {
   const Machine machine = parsed(
       text_with("  transport nccl at link bandwidth=9gbs unrounded=1 converting=2gbs from assumed "
                 "\"a\"\n"
-                "  rate matmul bf16 peak=1tflops tile_rows=64 held_rows=128 few_rows=32 from "
-                "assumed \"b\"\n"));
+                "  rate matmul bf16 peak=1tflops tile_rows=64 held_rows=128 few_rows=32 "
+                "few_start=3us from assumed \"b\"\n"));
   EXPECT_EQ(machine.transports[0].unrounded, 1);
   EXPECT_EQ(machine.transports[0].converting, 2e9);
   const auto rate = std::ranges::find(machine.rates, "matmul", &LeafRate::leaf);
   ASSERT_NE(rate, machine.rates.end());
   EXPECT_EQ(rate->held_rows, 128);
   EXPECT_EQ(rate->few_rows, 32);
+  EXPECT_EQ(rate->few_start, from_microseconds(3));
   EXPECT_EQ(machine.processor.execution_start, Picoseconds());
   EXPECT_EQ(parsed(print(machine)), machine);
 }

@@ -142,6 +142,24 @@ TEST(Rates, few_rows_take_what_their_columns_take) {
   EXPECT_EQ(time(65), many);
 }
 
+// Where columns are a loop, the kernel for few rows takes each problem's, and starts sooner.
+TEST(Rates, few_queries_start_by_themselves) {
+  Machine machine = preset("h100x8");
+  LeafRate& rate = find_line(machine, "attn_fwd");
+  rate.few_rows = 8;
+  rate.few_start = from_microseconds(3);
+  const auto beside_memory = [&](double queries) {
+    const LeafShape shape = attention(64, queries, 65536, 128);
+    const double memory =
+        shape.bytes / (machine.processor.memory_bandwidth * rate.memory_share) * 1e6;
+    return leaf_time(machine, "attn_fwd", "bf16", shape, false).microseconds() - memory;
+  };
+  machine.samples.clear();
+  EXPECT_NEAR(beside_memory(1), 3, 1e-3);
+  EXPECT_NEAR(beside_memory(8), 3, 1e-3);
+  EXPECT_NEAR(beside_memory(9), rate.start.microseconds(), 1e-3);
+}
+
 TEST(Rates, waves_are_of_what_processors_hold) {
   Machine machine = preset("h100x8");
   const auto waves = [&](const char* leaf, double batch, double rows, double columns) {

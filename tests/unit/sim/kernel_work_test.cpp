@@ -125,6 +125,22 @@ TEST(KernelWork, attention_has_rows_by_panels_and_columns_by_arrivals) {
   EXPECT_EQ(work.carried, 2.0 * 32 * 8);
 }
 
+// The keys of four sequences in twelve shares: three parts each.
+TEST(KernelWork, shares_of_keys_are_joined) {
+  Kernel kernel{.name = "fa_fwd_sm90", .variant = "keys in 12 shares"};
+  kernel.arrivals.push_back({.reads = {place(kA, {0, 4 * 64}, {0, 8})}, .when = {}});
+  Panel& panel = kernel.panels.emplace_back();
+  panel.reads = {place(kC, {0, 4}, {0, 8})};
+  panel.meets = {0};
+  std::vector<TaskPart> tasks = parts(1, 10);
+  tasks.front().work.shape = {.batch = 4, .rows = 1, .columns = 64, .depth = 8, .flops = 10};
+  tasks.front().row_elements = 4 * 8;
+  tasks.front().column_elements = 4 * 64 * 8;
+  EXPECT_EQ(attention_work({&kernel, 1}, tasks, false, two_bytes).joined, 2);
+  kernel.variant = "keys in 4 shares";
+  EXPECT_EQ(attention_work({&kernel, 1}, tasks, false, two_bytes).joined, 0);
+}
+
 // Two tasks add to one target, two to another.
 TEST(KernelWork, waves_come_with_the_last_chunk) {
   const Ref one{.alloc = AllocId(0), .boxes = {}};

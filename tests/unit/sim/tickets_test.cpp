@@ -20,6 +20,12 @@ TEST(Tickets, tilings_are_read_from_variants) {
   EXPECT_FALSE(is_streamed("tile 128x256 stages 4"));
 }
 
+TEST(Tickets, shares_are_read_from_variants) {
+  EXPECT_EQ(read_shares("keys in 128 shares"), 128);
+  EXPECT_EQ(read_shares("tile 128x256 stages 4"), std::nullopt);
+  EXPECT_EQ(read_shares(""), std::nullopt);
+}
+
 TEST(Tickets, one_wave_holds_all_panels) {
   Tickets tickets({.rows = 128, .columns = 256}, 132);
   for (int panel = 0; panel < 4; ++panel) tickets.add(1, 1000, 1024);  // 8 x 4 tiles
