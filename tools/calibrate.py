@@ -29,6 +29,9 @@ SMS = 132
 HEADS, HEAD_DIM = 32, 128  # of the attention rows
 BYTES = 2  # of a bf16
 FEW_ROWS = 64  # of GEMMs whose columns a kernel streams through all SMs (docs/kernels.md)
+FEW_QUERIES = 8  # of a head, which another kernel takes
+FEW_START = "10us"  # of that kernel, fitted to plans of decode (docs/simulator.md)
+FEW_NOTE = "2 x H200, 2026-11-28"
 
 
 def read(path):
@@ -153,11 +156,13 @@ def rates(peers):
         form = (f"half_depth={ATTENTION_RAMP} memory_share=0.9 "
                 f"start={time(start)} ")
         tiles = "tile_rows=16 tile_columns=0 "
-        # Decode uses tiles too; thread blocks of the forward kernels hold 128 rows.
-        held = "held_rows=128 " if leaf == "attn_fwd" else ""
-        lines.append(f"rate {leaf} bf16 peak={peak:g}tflops {tiles}{held}{form}"
-                     + source(f"fit to cuDNN 9.19, {NOTE}"))
-        lines.append(f"rate {leaf} f16 peak={peak:g}tflops {tiles}{held}{form}"
+        # Thread blocks of the forward kernels hold 128 rows; decode has a kernel of its own.
+        held = f"held_rows=128 few_rows={FEW_QUERIES} " if leaf == "attn_fwd" else ""
+        few = f"few_start={FEW_START} " if leaf == "attn_fwd" else ""
+        note = f"; few_start to decode on {FEW_NOTE}" if leaf == "attn_fwd" else ""
+        lines.append(f"rate {leaf} bf16 peak={peak:g}tflops {tiles}{held}{form}{few}"
+                     + source(f"fit to cuDNN 9.19, {NOTE}{note}"))
+        lines.append(f"rate {leaf} f16 peak={peak:g}tflops {tiles}{held}{form}{few}"
                      + source("as bf16", "assumed"))
         form = tiles + form
         lines.append(f"rate {leaf} * peak=40tflops {form}" + source("below a product's", "assumed"))
@@ -232,9 +237,9 @@ def main():
              "processor h200 sms=132 memory=134gib bandwidth=4800gbs cache=50mib "
              "kernel_start=1.2us "
              f"kernel_issue={time(one['launch_throughput_us'])} event={time(one['graph_node_us'])} "
-             "execution_start=5us "
-             + source(f"data sheet; issue and event measured, {NOTE}; execution_start on 4 x H200; "
-                      "start assumed", "published"),
+             "execution_start=0.5us "
+             + source(f"data sheet; issue and event measured, {NOTE}; execution_start on "
+                      f"{FEW_NOTE}; start assumed", "published"),
              f"level nvlink switch size=8 bandwidth={port:g}gbs "
              f"latency={latency} "
              + source(f"copy engine of one pair, {NOTE}; latency: {note.strip(chr(34))}")]
