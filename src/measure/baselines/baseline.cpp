@@ -5,6 +5,7 @@
 #include <limits>
 #include <optional>
 
+#include "exec/timestamps.h"
 #include "support/check.h"
 
 namespace harpe::library {
@@ -204,27 +205,27 @@ Result<RunStats, FaultReport> Baseline::run_in_turns(std::span<Executor* const> 
                                                      const RunOptions& options) {
   const Checked<Turns> turns = turns_with(others);
   if (!turns.ok()) return fault_of(turns.error());
-  const auto count = static_cast<std::size_t>(options.iterations);
+  const Timestamps stamps(options.iterations, options.in_a_row);
   std::vector<std::vector<double>> milliseconds(parts_.work.size());
   const Checked<Ok> done = team_->for_all([&](Member& member) -> Checked<Ok> {
     const auto rank = static_cast<std::size_t>(member.rank);
-    const std::size_t times = options.in_a_row ? std::min<std::size_t>(count, 2) : count;
     std::vector<cuda::Event> ends;
-    for (std::size_t i = 0; i <= times; ++i) {
+    for (std::int64_t i = 0; i <= stamps.last(); ++i) {
       HP_TRY(cuda::Event event, cuda::Event::create(member.device));
       ends.push_back(std::move(event));
     }
     HP_REQUIRE_OK(checked(ends.front().record(member.stream)));
-    for (std::size_t i = 1; i <= count; ++i) {
-      const Baseline& next = *(*turns)[(i - 1) % turns->size()];
+    for (std::int64_t i = 1; i <= stamps.executions(); ++i) {
+      const Baseline& next = *(*turns)[static_cast<std::size_t>(i - 1) % turns->size()];
       HP_REQUIRE_OK(checked(next.graphs_[rank].launch(member.stream)));
-      const bool has_end = times == count || i == 1 || i == count;
-      if (has_end) HP_REQUIRE_OK(checked(ends[std::min(i, times)].record(member.stream)));
+      if (const auto at = stamps.behind(i)) {
+        HP_REQUIRE_OK(checked(ends[static_cast<std::size_t>(*at)].record(member.stream)));
+      }
     }
     HP_REQUIRE_OK(checked(member.stream.synchronize()));
     for (std::size_t i = 1; i < ends.size(); ++i) {
       HP_TRY(const double took, checked(ends[i].milliseconds_since(ends[i - 1])));
-      const std::size_t executions = times == count || i == 1 ? 1 : count - 1;
+      const auto executions = stamps.executions_until(static_cast<std::int64_t>(i));
       milliseconds[rank].push_back(took / static_cast<double>(executions));
     }
     return Ok{};

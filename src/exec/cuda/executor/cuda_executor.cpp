@@ -296,7 +296,7 @@ class CudaExecutor final : public Executor, public TakesTurns {
     std::vector<cuda::ClockOffset> offsets;
     for (std::size_t i = 0; i < programs_.size(); ++i) {
       runs[i].is_traced = true;
-      runs[i].executions = kTraced;
+      runs[i].stamps = Timestamps(kTraced);
       HP_TRY(runs[i].ends, events_for(programs_[i], kTraced));
       HP_TRY(const cuda::ClockOffset offset, programs_[i].trace().look(programs_[i].origin()));
       offsets.push_back(offset);
@@ -375,9 +375,8 @@ class CudaExecutor final : public Executor, public TakesTurns {
     const Result<Ok, CudaError> current = program.device().make_current();
     if (!current.ok()) return to_diag(current.error());
     if (!is_captured_) HP_REQUIRE_OK(program.capture(wait_limit_));
-    const bool is_one_time = options.in_a_row && options.iterations > 1;
-    run.executions = options.iterations;
-    HP_TRY(run.ends, events_for(program, is_one_time ? 2 : options.iterations));
+    run.stamps = Timestamps(options.iterations, options.in_a_row);
+    HP_TRY(run.ends, events_for(program, run.stamps.last()));
     const Result<Ok, CudaError> poisoned = poison(program);
     if (!poisoned.ok()) return to_diag(poisoned.error());
     return Ok{};
@@ -430,7 +429,8 @@ class CudaExecutor final : public Executor, public TakesTurns {
         const Result<double, CudaError> took = run.ends[i].milliseconds_since(run.ends[i - 1]);
         if (took.ok()) longest = std::max(longest, *took);
       }
-      longest /= static_cast<double>(runs.front().executions_until(i));
+      const auto at = static_cast<std::int64_t>(i);
+      longest /= static_cast<double>(runs.front().stamps.executions_until(at));
       stats.iterations.emplace_back(std::llround(longest * 1e6));
     }
     if (group_) {

@@ -38,9 +38,9 @@ Result<Ok, CudaError> RankRun::replay_all(std::span<const RankProgram* const> pr
   const DriverApi& driver = program.device().driver();
   HP_REQUIRE_OK(ends.front().record(program.origin()));
   std::size_t window = kLeastWindow;
-  const auto count = static_cast<std::size_t>(executions);
+  const auto count = static_cast<std::size_t>(stamps.executions());
   for (std::size_t i = 1; i <= count; ++i) {
-    if (times_all() && i % window == 0 && i > 2 * window) {
+    if (stamps.time_each() && i % window == 0 && i > 2 * window) {
       const std::size_t past = i - 2 * window;
       HP_REQUIRE_OK(
           cuda_call(driver, "cuEventSynchronize", driver.cuEventSynchronize(ends[past].handle())));
@@ -50,10 +50,8 @@ Result<Ok, CudaError> RankRun::replay_all(std::span<const RankProgram* const> pr
     was_stopped = stop.load();
     if (was_stopped) break;
     HP_REQUIRE_OK(replay(*programs[(i - 1) % programs.size()], program.origin()));
-    if (times_all() || i == 1) {
-      HP_REQUIRE_OK(ends[i].record(program.origin()));
-    } else if (i == count) {
-      HP_REQUIRE_OK(ends.back().record(program.origin()));
+    if (const auto at = stamps.behind(static_cast<std::int64_t>(i))) {
+      HP_REQUIRE_OK(ends[static_cast<std::size_t>(*at)].record(program.origin()));
     }
   }
   return program.origin().synchronize();

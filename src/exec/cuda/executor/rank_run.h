@@ -2,31 +2,24 @@
 
 #include <atomic>
 #include <cstddef>
-#include <cstdint>
-#include <iterator>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "exec/cuda/executor/gpu_faults.h"
 #include "exec/cuda/executor/rank_program.h"
+#include "exec/timestamps.h"
 
 namespace harpe::cuda {
 
 // One rank's executions, enqueued by its own thread: a full queue of one rank delays no other.
 struct RankRun {
-  std::int64_t executions = 1;
-  // The start, then the end of each execution; or of the first and of the last one.
-  std::vector<Event> ends;
+  Timestamps stamps{};
+  std::vector<Event> ends;  // by timestamp
   bool is_traced = false;
   std::optional<Graph> chain = std::nullopt;  // several executions as one graph, counted as one
   RankEnd end;
   bool was_stopped = false;  // before all were enqueued
-
-  // The executions between `ends[i - 1]` and `ends[i]`.
-  [[nodiscard]] std::int64_t executions_until(std::size_t i) const {
-    return times_all() || i == 1 ? 1 : executions - 1;
-  }
 
   // Runs the rank's programs in turn, in the first one's stream, until all executions have ended,
   // or `stop` is set and the executions enqueued so far have ended.
@@ -37,8 +30,6 @@ struct RankRun {
                                                  const std::atomic<bool>& stop);
   [[nodiscard]] Result<Ok, CudaError> replay(const RankProgram& program,
                                              const Stream& stream) const;
-  // Whether each execution has a time of its own.
-  [[nodiscard]] bool times_all() const { return std::ssize(ends) == executions + 1; }
 };
 
 // How many executions of this duration are enqueued before the host waits for earlier ones; as many
