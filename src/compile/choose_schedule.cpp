@@ -1,5 +1,7 @@
 #include "compile/choose_schedule.h"
 
+#include <algorithm>
+
 #include "compile/check_form.h"
 #include "compile/launches.h"
 #include "compile/machines.h"
@@ -15,6 +17,26 @@
 
 namespace harpe {
 namespace {
+
+// By how many percent a schedule without a name must be predicted faster than every schedule with
+// one to be chosen: nine of ten predictions err by no more
+// (docs/decisions/0033-names-before-narrow-gains.md).
+constexpr std::int64_t kNamelessGain = 10;
+
+// Puts the fastest schedule with a name first, unless one without is faster by more than that.
+void prefer_named(SearchResult& result) {
+  const auto named = std::ranges::find_if(
+      result.baselines, [](const Evaluated& one) { return one.excluded.empty(); });
+  if (named == result.baselines.end()) return;
+  const Picoseconds best = result.top.front().time();
+  if (named->time().value / (100 + kNamelessGain) > best.value / 100) return;
+  const auto same = std::ranges::find(result.top, named->form, &Evaluated::form);
+  if (same != result.top.end()) {
+    std::rotate(result.top.begin(), same, same + 1);
+  } else {
+    result.top.insert(result.top.begin(), *named);
+  }
+}
 
 // The cached answer of an earlier search for the same question, or a new one. Errors: search's;
 // I505.
@@ -45,6 +67,7 @@ Checked<AutoForm> search_for(const Program& program, const Mesh& mesh, const Mac
     return make_diag(DiagCode::I505, {{"work", "the search for `auto`"}});
   }
   if (!result.ok()) return result.error();
+  prefer_named(*result);
   return AutoForm{.form = result->top.front().form,
                   .machine = machine.name,
                   .search = std::move(result).value()};

@@ -50,9 +50,11 @@ v1::Why explain_search(const SearchResult& result, const std::string& machine) {
   if (const Evaluated* const next = find_runner_up(result)) {
     why.runner_up = next->label;
     why.runner_up_us = next->time().microseconds();
-    why.text += "; the next, `" + next->label + "`, takes " +
-                page::print_figure(next->time().seconds() / best.time().seconds()) +
-                " times as long";
+    const std::string ratio = page::print_figure(next->time().seconds() / best.time().seconds());
+    why.text += next->time() < best.time()
+                    ? "; `" + next->label + "`, which has no name, is predicted to take " + ratio +
+                          " of that, within the error of predictions"
+                    : "; the next, `" + next->label + "`, takes " + ratio + " times as long";
   }
   return why;
 }
