@@ -63,6 +63,13 @@ double Tickets::apart() const {
   return steps(0, panels() - 1) / joined.steps(0, 0);
 }
 
+double Tickets::cut_bytes() const {
+  if (tiling_.parts == 1 || tiles_ <= tiling_.whole.value_or(tiles_)) return 0;
+  constexpr double kFloat = 4;
+  const auto tile = static_cast<double>(tiling_.rows / tiling_.cluster * tiling_.columns);
+  return static_cast<double>(1 + tiling_.parts) * tile * kFloat;
+}
+
 double Tickets::steps(std::size_t first, std::size_t last) const {
   const auto taken = [&](std::int64_t from, std::int64_t to) {
     return std::max<std::int64_t>(0, (to - from + blocks_ - 1) / blocks_);

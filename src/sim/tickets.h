@@ -50,6 +50,10 @@ class Tickets {
   // tiles of its own. Requires: a panel.
   [[nodiscard]] double apart() const;
 
+  // The bytes that a thread block stores and reads to add up the parts of a cut tile; 0: no tile is
+  // cut.
+  [[nodiscard]] double cut_bytes() const;
+
   [[nodiscard]] std::size_t panels() const { return bounds_.size() - 1; }
   // How many whole tiles take as long as the work of one block from the first ticket of panel
   // `first` until panel `last` is done. Requires: first <= last, panels.

@@ -20,6 +20,15 @@ TEST(Tickets, tilings_are_read_from_variants) {
   EXPECT_FALSE(is_streamed("tile 128x256 stages 4"));
 }
 
+TEST(Tickets, parts_of_cut_tiles_are_added_up) {
+  const Tiling tiling{.cluster = 2, .rows = 256, .columns = 128, .parts = 4, .whole = 66};
+  Tickets tickets(tiling, 66);
+  tickets.add(1, 256, 66 * 128);
+  EXPECT_EQ(tickets.cut_bytes(), 0) << "all tiles are whole";
+  tickets.add(1, 256, 128);
+  EXPECT_EQ(tickets.cut_bytes(), 5 * 128 * 128 * 4.0) << "a block stores one part and reads four";
+}
+
 TEST(Tickets, shares_are_read_from_variants) {
   EXPECT_EQ(read_shares("keys in 128 shares"), 128);
   EXPECT_EQ(read_shares("tile 128x256 stages 4"), std::nullopt);
