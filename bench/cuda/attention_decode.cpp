@@ -64,7 +64,8 @@ class DecodeMatch {
     const int processors = bench.gpu().processors();
     cuda::AttentionSpec spec = problem_.spec();
     spec.shares = cuda::choose_shares(spec, processors);
-    ways_.push_back({.name = cuda::print_shares(spec.shares), .call = of_shares(spec)});
+    ways_.push_back(
+        {.name = cuda::print_shares(spec.shares, cuda::cut_heads(spec)), .call = of_shares(spec)});
     spec.keys_are_fixed = true;
     ways_.push_back({.name = "ahead", .call = of_shares(spec)});
     spec = cuda::with_groups_as_rows(problem_.spec());

@@ -171,9 +171,9 @@ void expect_one_binding(Bound bound, std::size_t least) {
   EXPECT_GT(bound.alike_count(), 0);
 }
 
-// Four ranks have 64 heads; eight query heads share one key head.
-TEST(Binding, sends_heads_of_few_queries_to_the_ranks_that_want_them) {
-  Bound bound(describe("decode", {"heads=64", "kv_heads=8", "head_dim=128"}, "tp=4", "bulk"));
+// Four ranks have 64 heads, which share `kv_heads` key heads.
+void expect_heads_where_wanted(const std::string& kv_heads) {
+  Bound bound(describe("decode", {"heads=64", kv_heads, "head_dim=128"}, "tp=4", "bulk"));
   int kernels = 0;
   for (const launch::Launch& launch : bound.launches().launches) {
     for (const launch::Kernel& kernel : launch.kernels) {
@@ -183,13 +183,20 @@ TEST(Binding, sends_heads_of_few_queries_to_the_ranks_that_want_them) {
       ASSERT_EQ(spec.results.size(), 4U);
       for (std::int64_t rank = 0; rank < 4; ++rank) {
         const cuda::AttentionResultSpec& result = spec.results[static_cast<std::size_t>(rank)];
-        EXPECT_EQ(result.first_head, 2 * rank) << "of key heads: queries that share keys are rows";
+        EXPECT_EQ(result.first_head, 16 * rank) << kv_heads;
         EXPECT_EQ(result.addends.size(), RankId(rank) == launch.rank ? 3U : 0U);
       }
       EXPECT_FALSE(spec.to_state) << "the own heads are rounded, once all are combined";
     }
   }
-  EXPECT_EQ(kernels, 4);
+  EXPECT_EQ(kernels, 4) << kv_heads;
+}
+
+// A rank has the heads of several key heads, those of one, or some of those of one.
+TEST(Binding, sends_heads_of_few_queries_to_the_ranks_that_want_them) {
+  for (const char* const kv_heads : {"kv_heads=8", "kv_heads=4", "kv_heads=1"}) {
+    expect_heads_where_wanted(kv_heads);
+  }
 }
 
 const std::vector<std::string> kShape = {"m=1024", "n=512", "k=1024"};
@@ -212,6 +219,8 @@ TEST(Binding, is_the_same_by_tasks_that_are_like_the_launches) {
   for (const char* const schedule : {"push", "bulk"}) {
     const std::vector<std::string> cache = {"ragged=true", "page=16"};
     expect_one_binding(Bound(describe("decode", cache, "tp=2", schedule)), 2);
+    const std::vector<std::string> cut = {"heads=64", "kv_heads=1", "ragged=true", "page=16"};
+    expect_one_binding(Bound(describe("decode", cut, "tp=2", schedule)), 2);
   }
   for (const char* const schedule : {"push", "fused"}) {
     const Linear linear{.op = "ag_gemm", .schedule = schedule, .m = 1024, .n = 512, .k = 1024};

@@ -252,10 +252,14 @@ TEST(PlanLaunches, reads_lengths_and_pages_of_few_queries) {
 }
 
 TEST(PlanLaunches, names_shares_as_they_are_read) {
-  EXPECT_EQ(parse_shares(print_shares(132)), 132);
-  for (const char* text :
-       {"keys in  shares", "keys in 07 shares", "keys cut 8", "keys in 8 share"}) {
-    EXPECT_EQ(parse_shares(text), std::nullopt) << text;
+  EXPECT_EQ(parse_shares(print_shares(132, 1), 1), 132);
+  EXPECT_EQ(print_shares(132, 1), "keys in 132 shares");
+  EXPECT_EQ(print_shares(128, 4), "keys in 128 shares heads in 4 groups");
+  EXPECT_EQ(parse_shares(print_shares(128, 4), 4), 128);
+  EXPECT_EQ(parse_shares(print_shares(128, 4), 2), std::nullopt);
+  for (const char* text : {"keys in  shares", "keys in 07 shares", "keys cut 8", "keys in 8 share",
+                           "keys in 8 shares heads in 2 groups"}) {
+    EXPECT_EQ(parse_shares(text, 1), std::nullopt) << text;
   }
 }
 

@@ -58,6 +58,14 @@ TEST(DecodeResults, count_pairs_of_a_sequence_and_a_key_head) {
   EXPECT_EQ(count_stores(spec_of(1, 12, 3, 2)), (Counts{2})) << "one and a half, so both of two";
 }
 
+TEST(DecodeResults, count_pairs_of_a_sequence_and_a_head_group) {
+  EXPECT_EQ(count_stores(spec_of(3, 64, 1, 4)), (Counts{3, 3, 3})) << "a group of 16 each";
+  EXPECT_EQ(count_stores(spec_of(3, 64, 1, 2)), (Counts{6})) << "two of four groups";
+  EXPECT_EQ(count_stores(spec_of(2, 96, 4, 8)), (Counts{2, 2, 2, 2, 2, 2, 2})) << "12 of 12";
+  EXPECT_EQ(count_stores(spec_of(1, 48, 1, 4)), (Counts{1, 2, 2})) << "12 of groups of 16";
+  EXPECT_EQ(count_stores(spec_of(5, 64, 4, 8)), (Counts{5, 5, 5, 5, 5, 5, 5})) << "half a group";
+}
+
 TEST(DecodeResults, of_one_store_are_counted_together) {
   AttentionSpec spec = spec_of(3, 64, 8, 4);
   spec.results[1].fused_store = 0;

@@ -199,16 +199,16 @@ int choose_parts(const AttentionSpec& spec, int blocks) {
 AttentionSpec with_groups_as_rows(AttentionSpec spec) {
   const std::int64_t group = spec.heads / spec.kv_heads;
   const bool sees_all = !spec.causal && spec.window == 0 && !spec.rule;
-  if (group == 1 || !sees_all || spec.panels.size() != 1 || spec.panels.front().rows != 1) {
-    return spec;
+  const auto has_one = [](const AttentionPanelSpec& panel) { return panel.rows == 1; };
+  if (group == 1 || !sees_all || !std::ranges::all_of(spec.panels, has_one)) return spec;
+  for (AttentionPanelSpec& panel : spec.panels) {
+    for (HeadTensor* const tensor :
+         {&panel.queries, &panel.output, &panel.lse, &panel.carried_output}) {
+      tensor->strides.row = tensor->strides.head;
+      tensor->strides.head *= group;
+    }
+    panel.rows = group;
   }
-  AttentionPanelSpec& panel = spec.panels.front();
-  for (HeadTensor* const tensor :
-       {&panel.queries, &panel.output, &panel.lse, &panel.carried_output}) {
-    tensor->strides.row = tensor->strides.head;
-    tensor->strides.head *= group;
-  }
-  panel.rows = group;
   spec.heads = spec.kv_heads;
   return spec;
 }

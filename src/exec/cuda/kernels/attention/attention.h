@@ -132,8 +132,8 @@ inline constexpr double kSlackLog2 = 8;
 // 1 if the spec may not have parts.
 [[nodiscard]] int choose_parts(const AttentionSpec& spec, int blocks);
 
-// For one query that sees all keys: turns the heads that share keys into rows of one head, so that
-// the keys are read once. Other specs are returned unchanged.
+// For panels of one query that sees all keys: turns the heads that share keys into rows of one
+// head, so that the keys are read once. Other specs are returned unchanged.
 [[nodiscard]] AttentionSpec with_groups_as_rows(AttentionSpec spec);
 
 // The best configuration for a spec; with parts, that of the kernel that computes their states.

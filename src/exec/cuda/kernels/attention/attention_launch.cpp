@@ -24,7 +24,7 @@ class AttentionLaunch : public LaunchOf<AttentionSpec> {
     return cuda::check(spec, multiprocessors);
   }
   std::string choose(int /*multiprocessors*/) const override {
-    if (spec.shares > 0) return print_shares(spec.shares);
+    if (spec.shares > 0) return print_shares(spec.shares, cut_heads(spec));
     return spec.parts > 1 ? print_parts(spec.parts) : "";
   }
 

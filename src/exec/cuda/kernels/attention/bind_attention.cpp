@@ -178,10 +178,12 @@ class AttentionBinder {
     }
     if (kernel_.variant.empty()) return Ok{};
     const std::string& text = kernel_.variant;
-    if (const auto shares = parse_shares(text); shares && can_decode(spec_)) {
-      spec_.shares = *shares;
-      spec_.parts = 1;
-      return Ok{};
+    if (can_decode(spec_)) {
+      if (const auto shares = parse_shares(text, cut_heads(spec_))) {
+        spec_.shares = *shares;
+        spec_.parts = 1;
+        return Ok{};
+      }
     }
     const std::size_t number = text.find_last_of(' ') + 1;
     std::from_chars(text.data() + number, text.data() + text.size(), spec_.parts);

@@ -14,13 +14,37 @@ namespace {
 using device::DecodeArgs;
 using device::DecodeConfig;
 
-constexpr int kColumns = 8;                // more would spill registers
+constexpr std::int64_t kFewColumns = 8;
+constexpr std::int64_t kMostColumns = 16;  // more would spill registers
+constexpr std::int64_t kMostCuts = 8;
 constexpr std::int64_t kLeastBoxRows = 8;  // of a swizzled box
 constexpr int kBoxColumns = 64;            // of 16-bit values
 constexpr const char* kShares = "keys in ";
 constexpr const char* kOfShares = " shares";
+constexpr const char* kGroups = " heads in ";
+constexpr const char* kOfGroups = " groups";
 
-std::int64_t group_of(const AttentionSpec& spec) { return spec.heads / spec.kv_heads; }
+bool is_masked(const AttentionSpec& spec) { return spec.causal || spec.window > 0 || spec.rule; }
+
+// The fewest equal cuts of the query heads of a key head after which the queries of each head group
+// fit. 0: too many would be needed.
+std::int64_t find_cuts(const AttentionSpec& spec) {
+  const std::int64_t heads = spec.heads / spec.kv_heads;
+  const std::int64_t rows = spec.panels.front().rows;
+  for (std::int64_t cuts = 1; cuts <= std::min(kMostCuts, heads); ++cuts) {
+    if (heads % cuts == 0 && heads / cuts * rows <= kMostColumns) return cuts;
+  }
+  return 0;
+}
+
+// Query heads of a head group. Requires: can_decode(spec), as for what follows.
+std::int64_t group_of(const AttentionSpec& spec) {
+  return spec.heads / spec.kv_heads / cut_heads(spec);
+}
+
+std::int64_t count_pairs(const AttentionSpec& spec) {
+  return spec.batch * spec.kv_heads * cut_heads(spec);
+}
 
 // The most keys that a batch entry may have.
 std::int64_t most_keys(const AttentionSpec& spec) {
@@ -28,7 +52,7 @@ std::int64_t most_keys(const AttentionSpec& spec) {
   return is_paged ? spec.tables->page_count * spec.tables->page : spec.chunks.front().rows;
 }
 
-// The most key tiles of a (sequence, key head) pair. One without keys has a tile too.
+// The most key tiles of a pair. One without keys has a tile too.
 std::int64_t tiles_of_pair(const AttentionSpec& spec) {
   const std::int64_t tile = tile_keys(decode_config(spec));
   return std::max<std::int64_t>(1, (most_keys(spec) + tile - 1) / tile);
@@ -85,6 +109,29 @@ device::DecodeTables tables_of(const AttentionSpec& spec) {
   return tables;
 }
 
+// Whether key heads are sequences with one key head each: the keys of one lie behind all keys of
+// the one before.
+bool are_sequences(const AttentionSpec& spec) {
+  const AttentionChunkSpec& chunk = spec.chunks.front();
+  const auto lie_apart = [&](const device::AttentionStrides& strides) {
+    return strides.head >= chunk.rows * strides.row;
+  };
+  return spec.batch == 1 && !spec.tables && lie_apart(chunk.keys.strides) &&
+         lie_apart(chunk.values.strides);
+}
+
+AttentionSpec with_heads_as_sequences(AttentionSpec spec) {
+  AttentionPanelSpec& panel = spec.panels.front();
+  AttentionChunkSpec& chunk = spec.chunks.front();
+  for (HeadTensor* const tensor :
+       {&panel.queries, &panel.output, &panel.lse, &chunk.keys, &chunk.values}) {
+    tensor->strides.batch = tensor->strides.head;
+  }
+  spec.batch = spec.heads;
+  spec.heads = spec.kv_heads = 1;
+  return spec;
+}
+
 }  // namespace
 
 bool can_decode(const AttentionSpec& spec) {
@@ -92,17 +139,38 @@ bool can_decode(const AttentionSpec& spec) {
   const AttentionPanelSpec& panel = spec.panels.front();
   const AttentionChunkSpec& chunk = spec.chunks.front();
   const bool waits = panel.ready.flag != nullptr || chunk.ready.flag != nullptr;
-  const bool is_masked = spec.causal || spec.window > 0 || spec.rule;
   const bool heads = spec.query_dim == spec.value_dim &&
                      (spec.query_dim == 64 || spec.query_dim == 128) &&
                      spec.heads % spec.kv_heads == 0;
   // Keys and values must both have a storage per batch entry, or both share one.
   const bool alike = (chunk.keys.strides.batch == 0) == (chunk.values.strides.batch == 0);
-  return spec.engine == LeafEngine::Own && !spec.carried && !is_masked && !waits &&
-         panel.done == 0 && spec.copies.empty() && heads && alike &&
-         group_of(spec) * panel.rows <= kColumns &&
+  return spec.engine == LeafEngine::Own && !spec.carried && !is_masked(spec) && !waits &&
+         panel.done == 0 && spec.copies.empty() && heads && alike && find_cuts(spec) > 0 &&
          (!spec.tables || have_tables(*spec.tables, chunk.rows));
 }
+
+AttentionSpec with_rows_as_heads(AttentionSpec spec) {
+  const bool has_rows =
+      spec.panels.size() == 1 && spec.chunks.size() == 1 && spec.panels.front().rows > 1;
+  if (!has_rows || is_masked(spec) || spec.heads != spec.kv_heads) return spec;
+  if (are_sequences(spec)) spec = with_heads_as_sequences(std::move(spec));
+  AttentionPanelSpec& panel = spec.panels.front();
+  const std::int64_t rows = panel.rows;
+  const std::array<HeadTensor*, 3> tensors = {&panel.queries, &panel.output, &panel.lse};
+  const auto follow = [&](const HeadTensor* tensor) {
+    return spec.heads == 1 || tensor->strides.head == rows * tensor->strides.row;
+  };
+  if (!std::ranges::all_of(tensors, follow)) return spec;
+  for (HeadTensor* const tensor : tensors) {
+    tensor->strides.head = tensor->strides.row;
+    tensor->strides.row *= spec.heads * rows;
+  }
+  panel.rows = 1;
+  spec.heads *= rows;
+  return spec;
+}
+
+int cut_heads(const AttentionSpec& spec) { return static_cast<int>(find_cuts(spec)); }
 
 DecodeConfig decode_config(const AttentionSpec& spec) {
   DecodeConfig config;
@@ -110,7 +178,9 @@ DecodeConfig decode_config(const AttentionSpec& spec) {
   config.output = spec.to_state ? device::Element::F32 : spec.element;
   config.exchanges = !spec.results.empty();
   config.head_dim = static_cast<int>(spec.query_dim);
-  config.columns = kColumns;
+  const bool has_few =
+      cut_heads(spec) == 1 && group_of(spec) * spec.panels.front().rows <= kFewColumns;
+  config.columns = static_cast<int>(has_few ? kFewColumns : kMostColumns);
   while (!valid(config)) --config.slots;
   return config;
 }
@@ -121,7 +191,8 @@ int choose_shares(const AttentionSpec& spec, int blocks) {
   constexpr double kBytesPerUs = 32e3;
   constexpr double kJoinUs = 0.09;
   const DecodeConfig config = decode_config(spec);
-  const std::int64_t pairs = spec.batch * spec.kv_heads;
+  const std::int64_t cuts = cut_heads(spec);
+  const std::int64_t pairs = count_pairs(spec);
   const std::int64_t tiles = pairs * tiles_of_pair(spec);
   const double tile_us = 2 * slot_bytes(config) / kBytesPerUs;
   const auto estimate = [&](std::int64_t shares) {
@@ -131,22 +202,26 @@ int choose_shares(const AttentionSpec& spec, int blocks) {
            static_cast<double>(states * (config.columns / 8)) * kJoinUs;
   };
   const std::int64_t most = std::min<std::int64_t>(blocks, tiles);
+  // Each cut has equally many shares, so that all cuts read the same keys at the same time.
   std::int64_t best = 1;
-  for (std::int64_t shares = 2; shares <= most; ++shares) {
+  for (std::int64_t shares = cuts; shares <= most; shares += cuts) {
     if (estimate(shares) < estimate(best)) best = shares;
   }
   return static_cast<int>(best);
 }
 
-std::string print_shares(int shares) { return kShares + std::to_string(shares) + kOfShares; }
+std::string print_shares(int shares, int cuts) {
+  const std::string text = kShares + std::to_string(shares) + kOfShares;
+  return cuts == 1 ? text : text + kGroups + std::to_string(cuts) + kOfGroups;
+}
 
-std::optional<int> parse_shares(std::string_view variant) {
+std::optional<int> parse_shares(std::string_view variant, int cuts) {
   const std::string_view begin = kShares;
   if (!variant.starts_with(begin)) return std::nullopt;
   int shares = 0;
   const std::string_view number = variant.substr(begin.size());
   std::from_chars(number.data(), number.data() + number.size(), shares);
-  return print_shares(shares) == variant ? std::optional(shares) : std::nullopt;
+  return print_shares(shares, cuts) == variant ? std::optional(shares) : std::nullopt;
 }
 
 std::vector<std::uint32_t> count_stores(const AttentionSpec& spec) {
@@ -166,7 +241,7 @@ std::vector<std::uint32_t> count_stores(const AttentionSpec& spec) {
 Checked<Ok> check_shares(const AttentionSpec& spec, int blocks) {
   HP_REQUIRE_OK(check_count("shares of the keys", spec.shares, 0, can_decode(spec) ? blocks : 0));
   if (spec.shares > 0) {
-    const std::int64_t pairs = std::max<std::int64_t>(1, spec.batch * spec.kv_heads);
+    const std::int64_t pairs = std::max<std::int64_t>(1, count_pairs(spec));
     HP_REQUIRE_OK(check_count("key tiles of a head", tiles_of_pair(spec), 1,
                               std::numeric_limits<std::int32_t>::max() / pairs));
   }
@@ -214,7 +289,9 @@ DecodePlan plan_decode(const AttentionSpec& spec) {
   const AttentionChunkSpec& chunk = spec.chunks.front();
   const auto rows = static_cast<int>(box_rows(spec, decode_config(spec)));
   const double scale_log2 = scale_of(spec) * std::numbers::log2e;
+  const int cuts = cut_heads(spec);
   DecodePlan plan;
+  plan.pairs = count_pairs(spec);
   plan.maps = {map_of_queries(spec), map_of_keys(spec, chunk.keys, rows),
                map_of_keys(spec, chunk.values, rows)};
   DecodeArgs& args = plan.args;
@@ -236,6 +313,8 @@ DecodePlan plan_decode(const AttentionSpec& spec) {
   args.keys_are_fixed = spec.keys_are_fixed ? 1 : 0;
   args.scale_log2 = static_cast<float>(scale_log2);
   args.slack = static_cast<float>(kSlackLog2 / scale_log2);
+  args.cuts = {.cuts = device::divisor(cuts),
+               .sequences = device::divisor(static_cast<int>(spec.batch))};
   if (!spec.results.empty()) plan.exchange = exchange_of(spec);
   return plan;
 }

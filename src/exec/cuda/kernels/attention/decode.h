@@ -12,19 +12,30 @@ namespace harpe::cuda {
 
 // Whether the kernel for few queries (device/decode.cuh) can run a spec: one panel and one chunk,
 // without a mask by positions, waits or `carried`; heads of 64 or 128 and values of the same size;
-// up to 8 queries over all heads that share keys; pages of a multiple of 8 keys.
+// up to 16 queries over all heads that share keys, or over each of up to 8 equal cuts of these
+// heads; pages of a multiple of 8 keys.
 [[nodiscard]] bool can_decode(const AttentionSpec& spec);
 
+// For key heads with one query head each, if they have several queries, which see all keys: turns
+// the queries into heads of one query, which can be cut and stored at several places. Key heads
+// whose keys lie one after the other become sequences. Other specs are returned unchanged.
+[[nodiscard]] AttentionSpec with_rows_as_heads(AttentionSpec spec);
+
+// The number of head groups into which the query heads of a key head are cut. Each (sequence, head
+// group) is a pair of its own, which reads all keys. Requires: can_decode(spec).
+[[nodiscard]] int cut_heads(const AttentionSpec& spec);
+
 // The number of shares, at most `blocks`, that ends soonest by a model of reading keys and joining
-// states. Requires: can_decode(spec).
+// states. A multiple of cut_heads, if `blocks` are as many. Requires: can_decode(spec).
 [[nodiscard]] int choose_shares(const AttentionSpec& spec, int blocks);
 
-// The cut as launch plans name it, and its parser; none for another text.
-[[nodiscard]] std::string print_shares(int shares);
-[[nodiscard]] std::optional<int> parse_shares(std::string_view variant);
+// The shares and head groups as launch plans name them, and the parser of the shares; none for
+// another text.
+[[nodiscard]] std::string print_shares(int shares, int cuts);
+[[nodiscard]] std::optional<int> parse_shares(std::string_view variant, int cuts);
 
-// The count at which each fused store is complete: for each of its results, the (sequence, key
-// head) pairs with heads of the result.
+// The count at which each fused store is complete: for each of its results, the pairs with heads of
+// the result.
 [[nodiscard]] std::vector<std::uint32_t> count_stores(const AttentionSpec& spec);
 
 // Errors: G062 the number of shares, results or addends is out of range.
@@ -38,6 +49,7 @@ struct DecodePlan {
   device::DecodeArgs args{};
   device::DecodeExchange exchange{};  // if the spec has results; without counters and memory
   std::array<TensorMapSpec, 3> maps;  // queries, keys, values
+  std::int64_t pairs = 0;
 };
 
 // Requires: can_decode(spec), and spec.shares > 0.

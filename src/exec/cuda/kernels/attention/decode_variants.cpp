@@ -42,17 +42,26 @@ std::string source_of(const DecodeConfig& config) {
          "}\n";
 }
 
+void add_configs(std::vector<DecodeConfig>& configs, int columns, int head_dim, Element element) {
+  for (const Element output : {element, Element::F32}) {
+    for (const bool exchanges : {false, true}) {
+      DecodeConfig config{.element = element,
+                          .output = output,
+                          .head_dim = head_dim,
+                          .columns = columns,
+                          .exchanges = exchanges};
+      while (!valid(config)) --config.slots;
+      configs.push_back(config);
+    }
+  }
+}
+
 std::vector<DecodeConfig> make_decode_configs() {
   std::vector<DecodeConfig> configs;
-  for (const int head_dim : {128, 64}) {
-    for (const Element element : {Element::BF16, Element::F16}) {
-      for (const Element output : {element, Element::F32}) {
-        for (const bool exchanges : {false, true}) {
-          DecodeConfig config{
-              .element = element, .output = output, .head_dim = head_dim, .exchanges = exchanges};
-          while (!valid(config)) --config.slots;
-          configs.push_back(config);
-        }
+  for (const int columns : {8, 16}) {
+    for (const int head_dim : {128, 64}) {
+      for (const Element element : {Element::BF16, Element::F16}) {
+        add_configs(configs, columns, head_dim, element);
       }
     }
   }

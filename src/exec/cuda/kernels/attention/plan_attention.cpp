@@ -95,19 +95,23 @@ std::optional<AttentionSpec> describe(const AttentionProblem& p,
   return spec;
 }
 
+// For the kernel for few queries, if it can run the spec.
+std::optional<AttentionSpec> with_shares(AttentionSpec spec, const LaunchChoice& choice) {
+  spec = with_rows_as_heads(std::move(spec));
+  if (!can_decode(spec)) return std::nullopt;
+  spec.shares = choose_shares(spec, choice.multiprocessors);
+  if (!check(spec, choice.multiprocessors).ok()) return std::nullopt;
+  return spec;
+}
+
 // Chooses the kernel and the cut of its keys.
 std::optional<AttentionSpec> fast_attention(const AttentionProblem& p,
                                             const Loops<kAttendOperands>& loops,
                                             const LaunchChoice& choice) {
   auto described = describe(p, loops, choice);
   if (!described || described->engine == LeafEngine::Library) return described;
-  AttentionSpec spec = *std::move(described);
-  if (can_decode(spec)) {
-    spec.shares = choose_shares(spec, choice.multiprocessors);
-    if (check(spec, choice.multiprocessors).ok()) return spec;
-    spec.shares = 0;
-  }
-  spec = with_groups_as_rows(std::move(spec));
+  if (const auto spec = with_shares(*described, choice)) return spec;
+  AttentionSpec spec = with_groups_as_rows(*std::move(described));
   spec.parts = choose_parts(spec, choice.multiprocessors);
   if (!check(spec, choice.multiprocessors).ok()) return std::nullopt;
   return spec;
@@ -159,10 +163,7 @@ std::optional<AttentionSpec> fast_attention_by_tables(const AttentionProblem& p,
                            .page_count = p.tables.page_count,
                            .page = p.tables.page,
                            .first_key = p.tables.first_key};
-  if (!can_decode(*spec)) return std::nullopt;
-  spec->shares = choose_shares(*spec, choice.multiprocessors);
-  if (!check(*spec, choice.multiprocessors).ok()) return std::nullopt;
-  return spec;
+  return with_shares(*std::move(spec), choice);
 }
 
 Checked<std::optional<LaunchSpecs>> plan_heads(const LaunchChoice& choice,

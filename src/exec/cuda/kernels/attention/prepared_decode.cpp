@@ -24,8 +24,7 @@ Checked<PreparedDecode> PreparedDecode::make(KernelLibrary& library, const Atten
   if (is_own) sums = std::make_shared<StreamSums>();
   sums->reserve_parts(spec.shares * device::state_floats(config.head_dim, config.columns) * kFloat);
   if (config.exchanges) {
-    sums->reserve(spec.batch * spec.kv_heads *
-                  device::kept_floats(config.head_dim, config.columns) * kFloat);
+    sums->reserve(plan.pairs * device::kept_floats(config.head_dim, config.columns) * kFloat);
   }
   if (is_own) HP_REQUIRE_OK(sums->allocate(device));
   decode.sums_ = std::move(sums);

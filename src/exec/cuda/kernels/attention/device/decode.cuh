@@ -4,9 +4,10 @@
 #include "exec/cuda/kernels/attention/device/decode_producer.cuh"
 
 // Attention of few queries per sequence over many keys, where reading the keys takes the time. All
-// key tiles, of one (sequence, key head) pair after the other, are cut into equal shares, one for
-// each thread block. Not all blocks need be resident at once: a block waits only for states of
-// lower blocks (decode_store.cuh). The kernel reads lengths and pages from memory.
+// key tiles, of one (sequence, head group) pair after the other (decode_order.h), are cut into
+// equal shares, one for each thread block. Not all blocks need be resident at once: a block waits
+// only for states of lower blocks (decode_store.cuh). The kernel reads lengths and pages from
+// memory.
 namespace harpe::device {
 
 // The consumers call these two functions. In a kernel that bounds the execution the first waits

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "exec/cuda/device/divisor.h"
+#include "exec/cuda/kernels/attention/device/decode_order.h"
 #include "exec/cuda/signals/device/signal_args.h"
 
 // The arguments of the kernel for few queries over long keys, for host and device.
@@ -19,7 +19,7 @@ struct DecodeTables {
 };
 
 struct DecodeArgs {
-  TensorMap queries;  // head_dim, heads, rows, batch; boxes of 64 columns, a group of heads, rows
+  TensorMap queries;  // head_dim, heads, rows, batch; boxes of 64 columns, a head group, rows
   TensorMap keys;     // head_dim, kv_heads, rows, batch; boxes of 64 columns by box_rows
   TensorMap values;   // likewise
   void* output;       // [batch, row, head, head_dim], `strides`
@@ -30,9 +30,9 @@ struct DecodeArgs {
   float* states;  // state_floats for each thread block; all bits are 1 before and after
   int batch;
   Divisor kv_heads;
-  Divisor group;   // heads that share keys
+  Divisor group;   // query heads of a head group
   Divisor shares;  // thread blocks of the grid
-  Divisor tiles;   // key tiles of each (sequence, key head) pair, unless there are lengths
+  Divisor tiles;   // key tiles of each pair, unless there are lengths
   int queries_per_sequence;
   int keys_per_sequence;  // rows of keys on this rank; with pages, of its whole storage
   int batch_step;         // 0: all sequences share one storage; else 1
@@ -41,6 +41,7 @@ struct DecodeArgs {
   int keys_are_fixed;     // no kernel of the execution writes keys, values or tables
   float scale_log2;       // scale of the scores x log2(e), positive
   float slack;            // how far a column's reference may lie below its maximum, in scores
+  DecodeCuts cuts;        // read only with cuts_heads(DecodeConfig)
 };
 
 inline constexpr int kMostDecodeResults = 8;
@@ -64,7 +65,7 @@ struct DecodeResult {
   AttentionStrides lse_strides;
   std::int32_t first_addend;
   std::int32_t addends;
-  std::uint32_t* done;     // grows by one per (sequence, key head) pair that has heads here
+  std::uint32_t* done;     // grows by one per pair that has heads here
   std::uint32_t arrivals;  // at this count `done` is reset to 0 and `raise` is raised; 0: never
   std::uint32_t no_gap;
   RaiseTarget raise;

@@ -9,7 +9,7 @@ struct DecodeConfig {
   Element element = Element::BF16;
   Element output = Element::BF16;  // F32: a state that a later kernel carries on
   int head_dim = 128;              // of queries, keys and values: 64 or 128
-  int columns = 8;                 // the most queries of a key head
+  int columns = 8;                 // the most queries of a head group: 8 or 16
   int slots = 6;                   // ring slots; each holds a tile of keys or of values
   bool exchanges = false;          // heads are stored at several places, and may have addends
 
@@ -46,15 +46,19 @@ HP_SHARED_CODE int state_floats(int head_dim, int columns) {
   return columns * head_dim + 2 * columns;
 }
 
-// What a (sequence, key head) pair keeps while it awaits addends: four floats for each thread and
+// What a pair keeps while it awaits addends: four floats for each thread and
 // each of the thread's columns.
 HP_SHARED_CODE int kept_floats(int head_dim, int columns) {
   return state_threads(head_dim) * (columns / 4) * 4;
 }
 
+// Whether the query heads of a key head may be cut into several head groups.
+HP_SHARED_CODE bool cuts_heads(const DecodeConfig& config) { return config.columns > 8; }
+
 HP_SHARED_CODE bool valid(const DecodeConfig& config) {
   const bool heads = config.head_dim == 64 || config.head_dim == 128;
-  return heads && config.columns == 8 && config.slots >= 2 && config.slots <= 6 &&
+  const bool columns = config.columns == 8 || config.columns == 16;
+  return heads && columns && config.slots >= 2 && config.slots <= 6 &&
          shared_bytes(config) <= kSharedMemoryLimit && config.element != Element::F32 &&
          (config.output == config.element || config.output == Element::F32);
 }

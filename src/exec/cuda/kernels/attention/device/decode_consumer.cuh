@@ -35,7 +35,10 @@ class DecodeConsumer {
       queries_.advance();
       DecodeFinish<kConfig>(shared_, place_, piece).run(state_);
       if (piece.part + 1 < piece.parts) continue;
-      lowest = piece.batch * sync_.results.kv_heads.number + piece.head;
+      lowest = piece.sequence * sync_.results.kv_heads.number + piece.group;
+      if constexpr (cuts_heads(kConfig)) {
+        lowest = index_of(sync_.cuts, sync_.results.kv_heads, {piece.sequence, piece.group});
+      }
       ++ended;
     }
     if constexpr (kConfig.exchanges) {

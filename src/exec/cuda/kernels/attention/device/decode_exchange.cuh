@@ -4,11 +4,11 @@
 #include "exec/cuda/kernels/attention/device/decode_column.cuh"
 #include "exec/cuda/signals/device/signal.cuh"
 
-// Kernels that store heads at several places. A block that ends a (sequence, key head) pair stores
-// the heads of a peer in the peer's memory as f32 states and counts them; the last count raises the
-// peer's signal. Heads that stay are kept in this rank's memory, each value by the thread that
-// holds it. After all its other work a block waits for the peers' states and combines its own with
-// them in order. Blocks send all states before they wait, so ranks never wait in a cycle.
+// Kernels that store heads at several places. A block that ends a pair stores the heads of a
+// peer in the peer's memory as f32 states and counts them; the last count raises the peer's signal.
+// Heads that stay are kept in this rank's memory, each value by the thread that holds it. After all
+// its other work a block waits for the peers' states and combines its own with them in order.
+// Blocks send all states before they wait, so ranks never wait in a cycle.
 namespace harpe::device {
 
 // Used by all consumer threads of the block that ends a pair.
@@ -16,28 +16,31 @@ template <DecodeConfig kConfig>
 class DecodeOutbox {
  public:
   HP_DEVICE DecodeOutbox(const DecodeShared<kConfig>& shared, const DecodePlace& place)
-      : exchange_(shared.exchange()), results_(shared.sync().results), place_(place) {}
+      : exchange_(shared.exchange()),
+        results_(shared.sync().results),
+        cuts_(shared.sync().cuts),
+        place_(place) {}
 
   // Stores or keeps the thread's share of a column. Requires: the column is in use.
-  HP_DEVICE void store(const DecodeColumn& own, int batch, int key_head, int column) const {
-    const int head = head_of(key_head, column);
+  HP_DEVICE void store(const DecodeColumn& own, int sequence, int group, int column) const {
+    const int head = head_of(group, column);
     const DecodeResult& result = exchange_.results[head / exchange_.heads];
     if (result.addends > 0) {
-      *kept_at(batch, key_head, column) =
+      *kept_at(sequence, group, column) =
           make_float4(own.reference, own.weights, own.sum, own.sum8);
     } else {
-      put<Element::F32>(own, result, batch, head, column);
+      put<Element::F32>(own, result, sequence, head, column);
     }
   }
 
   // Requires: a barrier after all threads' stores of the pair. One thread per result fences at
   // system scope and counts the pair, and with the last one raises the signal (count_stored).
-  HP_DEVICE void count(int key_head) const {
+  HP_DEVICE void count(int group) const {
     const int index = place_.thread;
     if (index >= exchange_.result_count) return;
     const DecodeResult& result = exchange_.results[index];
     const int heads = exchange_.heads.number;
-    const int first = key_head * results_.group.number;
+    const int first = group * results_.group.number;
     const bool has_heads =
         first < (index + 1) * heads && first + results_.group.number > index * heads;
     if (!has_heads || result.arrivals == 0) return;
@@ -63,31 +66,33 @@ class DecodeOutbox {
  private:
   static constexpr int kColumns = kConfig.columns / 4;  // of a thread
   static constexpr int kAwait = 4;                      // named barrier
+  static constexpr bool kCuts = cuts_heads(kConfig);
 
-  [[nodiscard]] HP_DEVICE int head_of(int key_head, int column) const {
-    return key_head * results_.group.number + column % results_.group;
+  [[nodiscard]] HP_DEVICE int head_of(int group, int column) const {
+    return group * results_.group.number + column % results_.group;
   }
 
   // The i-th column of a thread is i / 2 * 8 + lane % 4 * 2 + i % 2.
-  [[nodiscard]] HP_DEVICE float4* kept_at(int batch, int key_head, int column) const {
+  [[nodiscard]] HP_DEVICE float4* kept_at(int sequence, int group, int column) const {
     constexpr int kThreads = state_threads(kConfig.head_dim);
-    const std::int64_t pair = std::int64_t{batch} * results_.kv_heads.number + key_head;
+    std::int64_t pair = std::int64_t{sequence} * results_.kv_heads.number + group;
+    if constexpr (kCuts) pair = index_of(cuts_, results_.kv_heads, {sequence, group});
     const int own = column / 8 * 2 + column % 2;
     return reinterpret_cast<float4*>(exchange_.kept) + (pair * kColumns + own) * kThreads +
            place_.thread;
   }
 
   template <Element kOutput>
-  HP_DEVICE void put(const DecodeColumn& own, const DecodeResult& result, int batch, int head,
+  HP_DEVICE void put(const DecodeColumn& own, const DecodeResult& result, int sequence, int head,
                      int column) const {
     const int query = column / results_.group;
     const int of_result = head % exchange_.heads;
     float* const lse = result.lse == nullptr || place_.thread >= 4
                            ? nullptr
-                           : result.lse + offset_of(result.lse_strides, batch, query, of_result);
+                           : result.lse + offset_of(result.lse_strides, sequence, query, of_result);
     store_column<kOutput>(
         own, result.output,
-        offset_of(result.strides, batch, query, of_result) + value_of<kConfig>(place_), lse);
+        offset_of(result.strides, sequence, query, of_result) + value_of<kConfig>(place_), lse);
   }
 
   // One thread per addend acquires its flag; the vote's barrier orders the others behind them. True
@@ -108,33 +113,39 @@ class DecodeOutbox {
   }
 
   HP_DEVICE void add(int pair, int column) const {
-    const int batch = pair / results_.kv_heads;
-    const int key_head = pair % results_.kv_heads;
-    const int head = head_of(key_head, column);
+    int sequence = pair / results_.kv_heads;
+    int group = pair % results_.kv_heads;
+    if constexpr (kCuts) {
+      const DecodePair of_cut = pair_of(cuts_, sequence, group);
+      sequence = of_cut.sequence;
+      group = of_cut.group;
+    }
+    const int head = head_of(group, column);
     const DecodeResult& result = exchange_.results[head / exchange_.heads];
     if (result.addends == 0) return;
-    const float4 kept = *kept_at(batch, key_head, column);
+    const float4 kept = *kept_at(sequence, group, column);
     DecodeColumn own = {kept.x, kept.y, kept.z, kept.w};
     for (int i = result.first_addend; i < result.first_addend + result.addends; ++i) {
-      add_state(own, load(exchange_.addends[i], batch, head % exchange_.heads, column));
+      add_state(own, load(exchange_.addends[i], sequence, head % exchange_.heads, column));
     }
-    put<kConfig.output>(own, result, batch, head, column);
+    put<kConfig.output>(own, result, sequence, head, column);
   }
 
   // Bypasses L1, since another GPU may have stored the state.
-  [[nodiscard]] HP_DEVICE DecodeColumn load(const DecodeAddend& from, int batch, int head,
+  [[nodiscard]] HP_DEVICE DecodeColumn load(const DecodeAddend& from, int sequence, int head,
                                             int column) const {
     constexpr float kLog2e = 1.4426950408889634F;
     const int query = column / results_.group;
-    const float lse = __ldcg(from.lse + offset_of(from.lse_strides, batch, query, head));
+    const float lse = __ldcg(from.lse + offset_of(from.lse_strides, sequence, query, head));
     const float* const values =
-        from.output + offset_of(from.strides, batch, query, head) + value_of<kConfig>(place_);
+        from.output + offset_of(from.strides, sequence, query, head) + value_of<kConfig>(place_);
     const float weights = lse == decode_nothing() ? 0.0F : 1.0F;
     return {lse * kLog2e, weights, __ldcg(values), __ldcg(values + 8)};
   }
 
   const DecodeExchange& exchange_;
   const DecodeResults& results_;
+  const DecodeCuts& cuts_;
   const DecodePlace& place_;
 };
 

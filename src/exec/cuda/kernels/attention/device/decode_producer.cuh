@@ -6,7 +6,7 @@
 #include "exec/cuda/kernels/attention/device/decode_shared.cuh"
 
 // The producer warp. It alone reads lengths and pages, walks the block's share of all key tiles,
-// one (sequence, key head) pair after the other, and describes each part and tile to the consumers.
+// one pair after the other, and describes each part and tile to the consumers.
 namespace harpe::device {
 
 template <DecodeConfig kConfig>
@@ -41,6 +41,7 @@ class DecodeProducer {
   using Index = std::int64_t;
   static constexpr int kTile = DecodeShared<kConfig>::kTile;
   static constexpr int kBoxes = kConfig.head_dim / 64;
+  static constexpr bool kCuts = cuts_heads(kConfig);
 
   HP_DEVICE static int smaller(int a, int b) { return a < b ? a : b; }
   HP_DEVICE static int clamped(Index value, int most) {
@@ -66,6 +67,10 @@ class DecodeProducer {
       const int pair = (end_ - 1) / args_.tiles;
       batch_ = pair / args_.kv_heads;
       head_ = pair % args_.kv_heads;
+      if constexpr (kCuts) {
+        cut_ = batch_ / args_.cuts.sequences;
+        batch_ = batch_ % args_.cuts.sequences;
+      }
       pair_begin_ = pair * args_.tiles.number;
       return;
     }
@@ -75,11 +80,17 @@ class DecodeProducer {
 #pragma unroll
     for (int lanes = 16; lanes > 0; lanes /= 2) sum += __shfl_xor_sync(0xFFFFFFFF, sum, lanes);
     take_share(sum * args_.kv_heads.number);
+    if constexpr (kCuts) {
+      if (begin_ < end_) cut_ = (end_ - 1) / (sum * args_.kv_heads.number);
+      pair_begin_ = cut_ * sum * args_.kv_heads.number;
+    }
     if (begin_ < end_) find_sequence();
   }
 
   // Share i begins at tile i * tiles / shares; with fewer tiles than thread blocks it is tile i.
+  // `tiles`: of one head group of each key head.
   HP_DEVICE void take_share(int tiles) {
+    if constexpr (kCuts) tiles *= args_.cuts.cuts.number;
     tiles_ = tiles;
     shares_ = smaller(tiles, args_.shares.number);
     const auto block = static_cast<int>(blockIdx.x);
@@ -91,9 +102,10 @@ class DecodeProducer {
     end_ = (block + 1) * each + share_begin(rest, block + 1, args_.shares);
   }
 
-  // Finds the sequence in which the share ends, by a prefix sum over 32 sequences at a time.
+  // Finds the sequence in which the share ends, by a prefix sum over 32 sequences at a time. Starts
+  // at `pair_begin_`, the first tile of the cut.
   HP_DEVICE void find_sequence() {
-    int before = 0;
+    int before = pair_begin_;
     for (int first = 0;; first += 32) {
       const int batch = first + lane_;
       const int keys = batch < args_.batch ? keys_of(batch) : 0;
@@ -121,6 +133,12 @@ class DecodeProducer {
   HP_DEVICE void step_back() {
     if (--head_ < 0) {
       head_ = args_.kv_heads.number - 1;
+      if constexpr (kCuts) {
+        if (batch_ == 0) {
+          batch_ = args_.batch;
+          --cut_;
+        }
+      }
       keys_ = keys_of(--batch_);
     }
     pair_begin_ -= tiles_of(keys_);
@@ -131,10 +149,15 @@ class DecodeProducer {
     return static_cast<int>((Index{tile + 1} * shares_ - 1) / tiles_);
   }
 
+  [[nodiscard]] HP_DEVICE int group() const {
+    if constexpr (kCuts) return head_ * args_.cuts.cuts.number + cut_;
+    return head_;
+  }
+
   HP_DEVICE void begin_piece(int tiles) {
     wait_barrier(&sync_.query_emptied[queries_.slot], queries_.parity ^ 1);
     if (lane_ == 0) {
-      DecodePiece piece{.batch = batch_, .head = head_, .tiles = tiles};
+      DecodePiece piece{.sequence = batch_, .group = group(), .tiles = tiles};
       Barrier* const filled = &sync_.query_filled[queries_.slot];
       if (tiles > 0) {
         const int first = block_of(pair_begin_);
@@ -149,7 +172,7 @@ class DecodeProducer {
 #pragma unroll
         for (int box = 0; box < kBoxes; ++box) {
           load_tile(shared_.queries(queries_.slot) + box * DecodeShared<kConfig>::kColumnBox,
-                    &args_.queries, filled, box * 64, head_ * args_.group.number, 0, batch_);
+                    &args_.queries, filled, box * 64, group() * args_.group.number, 0, batch_);
         }
       }
     }
@@ -211,6 +234,14 @@ class DecodeProducer {
       std::uint8_t* const to = shared_.slot(ring_.slot) + lane_ * bytes;
 #pragma unroll
       for (int i = 0; i < kBoxes; ++i) {
+        if constexpr (kCuts) {
+          // Blocks of other cuts read the same keys, and should find them in the L2 cache.
+          if (args_.cuts.cuts.number > 1) {
+            load_tile(to + i * DecodeShared<kConfig>::kBox, &map, filled, i * 64, head_, box.row,
+                      batch_ * args_.batch_step);
+            continue;
+          }
+        }
         load_tile_once(to + i * DecodeShared<kConfig>::kBox, &map, filled, i * 64, head_, box.row,
                        batch_ * args_.batch_step);
       }
@@ -248,7 +279,8 @@ class DecodeProducer {
   int end_ = 0;         // end of the share's tiles that remain
   int pair_begin_ = 0;  // first tile of the current pair
   int batch_ = 0;
-  int head_ = 0;
+  int head_ = 0;  // key head
+  int cut_ = 0;
   int keys_ = 0;  // of the current sequence
   Ring<2> queries_;
   Ring<kConfig.slots> ring_;

@@ -12,10 +12,10 @@ inline constexpr int kMostDecodeTile = 256;
 inline constexpr int kMostDecodeColumns = 32;
 inline constexpr int kDecodeWarps = kDecodeConsumers / 32;
 
-// A thread block's part of one (sequence, key head) pair: consecutive key tiles.
+// A thread block's part of one pair: consecutive key tiles.
 struct alignas(16) DecodePiece {
-  int batch;
-  int head;   // key head
+  int sequence;
+  int group;  // head group
   int tiles;  // 0: no parts remain
   int parts;  // number of blocks that have a part of the pair
   int part;   // index of this part among them
@@ -36,8 +36,8 @@ struct DecodeResults {
   float* states;
   AttentionStrides strides;
   AttentionStrides lse_strides;
-  Divisor group;
-  int columns;  // columns in use: queries of all heads of a group
+  Divisor group;  // query heads of a head group
+  int columns;    // columns in use: queries of all these heads
   Divisor kv_heads;
 };
 
@@ -50,6 +50,7 @@ struct DecodeSync {
   DecodeStep steps[kMostDecodeSlots];
   DecodeResults results;
   float columns[kDecodeWarps][kMostDecodeColumns];
+  DecodeCuts cuts;  // only with cuts_heads(DecodeConfig)
 };
 
 static_assert(sizeof(DecodeSync) <= kDecodeSyncBytes);
@@ -83,6 +84,7 @@ class DecodeShared {
                       .group = args.group,
                       .columns = args.group.number * args.queries_per_sequence,
                       .kv_heads = args.kv_heads};
+    if constexpr (cuts_heads(kConfig)) sync().cuts = args.cuts;
   }
 
   // After DecodeSync; only if the kernel exchanges.

@@ -56,7 +56,7 @@ class DecodeFinish {
     if (has_sums()) end_pair(state);
     if constexpr (kConfig.exchanges) {
       sync();
-      DecodeOutbox<kConfig>(shared_, place_).count(piece_.head);
+      DecodeOutbox<kConfig>(shared_, place_).count(piece_.group);
     }
     if (piece_.parts > 1) clear_columns();
   }
@@ -162,12 +162,9 @@ class DecodeFinish {
 
   // Each sum of a state is read by one thread, which clears it; those of columns by several.
   HP_DEVICE void end_pair(const State& state) const {
-    Eight eights[kQuads];
 #pragma unroll
-    for (int i = 0; i < kQuads; ++i) eights[i] = eight_of(state, i);
-#pragma unroll 1
     for (int i = 0; i < kQuads; ++i) {
-      Eight own = eights[i];
+      Eight own = eight_of(state, i);
       join(own, i);
       store(own.first, 8 * i + place_.lane % 4 * 2);
       store(own.second, 8 * i + place_.lane % 4 * 2 + 1);
@@ -224,15 +221,15 @@ class DecodeFinish {
   HP_DEVICE void store(const DecodeColumn& own, int column) const {
     if (column >= results_.columns) return;
     if constexpr (kConfig.exchanges) {
-      DecodeOutbox<kConfig>(shared_, place_).store(own, piece_.batch, piece_.head, column);
+      DecodeOutbox<kConfig>(shared_, place_).store(own, piece_.sequence, piece_.group, column);
     } else {
       const int query = column / results_.group;
-      const std::int64_t head = piece_.head * results_.group.number + column % results_.group;
-      const std::int64_t at = offset_of(results_.strides, piece_.batch, query, head);
+      const std::int64_t head = piece_.group * results_.group.number + column % results_.group;
+      const std::int64_t at = offset_of(results_.strides, piece_.sequence, query, head);
       float* const lse =
           results_.lse == nullptr || place_.thread >= 4
               ? nullptr
-              : results_.lse + offset_of(results_.lse_strides, piece_.batch, query, head);
+              : results_.lse + offset_of(results_.lse_strides, piece_.sequence, query, head);
       store_column<kConfig.output>(own, results_.output, at + value_of<kConfig>(place_), lse);
     }
   }
