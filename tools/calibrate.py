@@ -29,7 +29,7 @@ SMS = 132
 HEADS, HEAD_DIM = 32, 128  # of the attention rows
 BYTES = 2  # of a bf16
 FEW_ROWS = 64  # of GEMMs whose columns a kernel streams through all SMs (docs/kernels.md)
-FEW_QUERIES = 8  # of a head, which another kernel takes
+FEW_QUERIES = 16  # of a head group, which another kernel takes
 FEW_START = "10us"  # of that kernel, fitted to plans of decode (docs/simulator.md)
 FEW_NOTE = "2 x H200, 2026-11-28"
 

@@ -157,6 +157,18 @@ double flops_of(std::span<const TaskPart> tasks) {
   return flops;
 }
 
+// The states that a block of a kernel of few queries joins to its own, of a head group of
+// `row_elements` of queries and `column_elements` of keys in all.
+double count_joined(const KeyShares& cut, double row_elements, double column_elements,
+                    const LeafShape& shape) {
+  constexpr double kTogether = 8;                                            // queries
+  const double key_heads = column_elements / (shape.columns * shape.depth);  // of all sequences
+  const double pairs = key_heads * static_cast<double>(cut.groups);
+  const double queries = row_elements / shape.depth / pairs;
+  const double states = std::ceil(static_cast<double>(cut.shares) / pairs) - 1;
+  return std::max(0.0, states) * std::ceil(queries / kTogether);
+}
+
 bool is_same(const Ref& one, const Ref& other) {
   return one.alloc == other.alloc && one.boxes == other.boxes && one.when == other.when;
 }
@@ -178,10 +190,11 @@ LaunchWork attention_work(std::span<const Kernel> kernels, std::span<const TaskP
   shape.bytes = 0;
   double rows = 0;
   double columns = 0;
+  double key_bytes = 0;
   for (const Kernel& kernel : kernels) {
     for (const Arrival& arrival : kernel.arrivals) {
       columns += elements_of(arrival.reads.front());
-      for (const launch::Place& place : arrival.reads) shape.bytes += bytes_of(place);
+      for (const launch::Place& place : arrival.reads) key_bytes += bytes_of(place);
     }
     for (const Panel& panel : kernel.panels) {
       rows += elements_of(panel.reads.front());
@@ -190,11 +203,10 @@ LaunchWork attention_work(std::span<const Kernel> kernels, std::span<const TaskP
       for (const launch::Place& place : panel.stores) shape.bytes += bytes_of(place);
     }
   }
-  shape.bytes += work.carried;
-  if (const auto shares = read_shares(kernels.front().variant)) {
-    const double pairs = columns / (shape.columns * shape.depth);  // sequences by key heads
-    work.joined = std::max(0.0, std::ceil(static_cast<double>(*shares) / pairs) - 1);
-  }
+  const std::optional<KeyShares> cut = read_shares(kernels.front().variant);
+  const double groups = cut ? static_cast<double>(cut->groups) : 1;
+  shape.bytes += work.carried + groups * key_bytes;
+  if (cut) work.joined = count_joined(*cut, rows, columns, shape);
   shape.rows *= rows / first.row_elements;
   shape.columns *= columns / first.column_elements;
   shape.flops = flops_of(tasks);
@@ -203,8 +215,8 @@ LaunchWork attention_work(std::span<const Kernel> kernels, std::span<const TaskP
   // Panels with different keys are separate problems. Under a mask this cannot be derived, because
   // the mask hides points.
   const double apart = masked ? 1 : std::max(1.0, points_of(shape) / points);
-  shape.batch *= apart;
-  shape.rows /= apart;
+  shape.batch *= apart * groups;
+  shape.rows /= apart * groups;
   shape.columns /= apart;
   return work;
 }

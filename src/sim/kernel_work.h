@@ -15,7 +15,7 @@ namespace harpe {
 struct LaunchWork {
   LeafShape shape;
   double carried = 0;  // bytes of states that tiles read before they multiply
-  double joined = 0;   // states that one thread block adds to its own at the end
+  double joined = 0;   // states of up to 8 queries that one thread block adds to its own at the end
   friend bool operator==(const LaunchWork&, const LaunchWork&) = default;
 };
 
@@ -39,7 +39,8 @@ using PlaceBytes = std::function<double(const launch::Place&)>;
                                    std::span<const TaskPart> tasks, bool is_one_tile,
                                    const Processor& processor, const PlaceBytes& bytes_of);
 // The work of attention by its panels, which have the rows, and its arrivals, which have the
-// columns. The tasks determine how many operations masks leave. Requires: as gemm_work.
+// columns. The tasks determine how many operations masks leave. For a kernel of few queries each
+// head group is a problem of its own, which reads the keys. Requires: as gemm_work.
 [[nodiscard]] LaunchWork attention_work(std::span<const launch::Kernel> kernels,
                                         std::span<const TaskPart> tasks, bool masked,
                                         const PlaceBytes& bytes_of);

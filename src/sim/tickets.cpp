@@ -36,8 +36,10 @@ bool is_streamed(std::string_view variant) {
   return variant.find(" streams ") != std::string_view::npos;
 }
 
-std::optional<std::int64_t> read_shares(std::string_view variant) {
-  return number_behind(variant, "keys in ");
+std::optional<KeyShares> read_shares(std::string_view variant) {
+  const std::optional<std::int64_t> shares = number_behind(variant, "keys in ");
+  if (!shares) return std::nullopt;
+  return KeyShares{.shares = *shares, .groups = number_behind(variant, " heads in ").value_or(1)};
 }
 
 void Tickets::add(double batch, double rows, double columns) {

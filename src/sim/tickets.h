@@ -25,9 +25,16 @@ struct Tiling {
 // True if thread blocks stream K: all rows are one tile, and B is read once.
 [[nodiscard]] bool is_streamed(std::string_view variant);
 
-// Into how many equal shares a kernel of few queries cuts the keys of all pairs: "keys in 128
-// shares". None for other kernels.
-[[nodiscard]] std::optional<std::int64_t> read_shares(std::string_view variant);
+// Into how many equal shares a kernel of few queries cuts the keys of all pairs, and into how many
+// groups the heads that share keys: "keys in 128 shares heads in 4 groups", or one group.
+struct KeyShares {
+  std::int64_t shares = 1;
+  std::int64_t groups = 1;
+  friend bool operator==(const KeyShares&, const KeyShares&) = default;
+};
+
+// None for other kernels.
+[[nodiscard]] std::optional<KeyShares> read_shares(std::string_view variant);
 
 // The tiles and parts of tiles that a kernel's thread blocks take: of B blocks, block b takes the
 // tickets b, b + B, b + 2 B and so on, in the order of the panels. A block holds its ticket even if

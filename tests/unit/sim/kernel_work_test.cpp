@@ -141,6 +141,28 @@ TEST(KernelWork, shares_of_keys_are_joined) {
   EXPECT_EQ(attention_work({&kernel, 1}, tasks, false, two_bytes).joined, 0);
 }
 
+// One key head with 32 query heads in two groups of 16: each reads the keys, in six shares, and
+// joins states eight queries at a time.
+TEST(KernelWork, groups_of_heads_read_the_keys_each) {
+  Kernel kernel{.name = "fa_fwd_sm90", .variant = "keys in 12 shares heads in 2 groups"};
+  kernel.arrivals.push_back(
+      {.reads = {place(kA, {0, 64}, {0, 8}), place(kB, {0, 64}, {0, 8})}, .when = {}});
+  Panel& panel = kernel.panels.emplace_back();
+  panel.reads = {place(kC, {0, 32}, {0, 8})};
+  panel.meets = {0};
+  std::vector<TaskPart> tasks = parts(1, 10);
+  tasks.front().work.shape = {.batch = 1, .rows = 32, .columns = 64, .depth = 8, .flops = 10};
+  tasks.front().row_elements = 32 * 8;
+  tasks.front().column_elements = 64 * 8;
+  const LaunchWork work = attention_work({&kernel, 1}, tasks, false, two_bytes);
+  EXPECT_EQ(work.shape.batch, 2);
+  EXPECT_EQ(work.shape.rows, 16);
+  EXPECT_EQ(work.shape.columns, 64);
+  EXPECT_EQ(work.shape.flops, 10);
+  EXPECT_EQ(work.shape.bytes, 2.0 * (32 * 8 + 2 * 2 * 64 * 8));
+  EXPECT_EQ(work.joined, 2 * (6 - 1));
+}
+
 // Two tasks add to one target, two to another.
 TEST(KernelWork, waves_come_with_the_last_chunk) {
   const Ref one{.alloc = AllocId(0), .boxes = {}};

@@ -30,7 +30,9 @@ TEST(Tickets, parts_of_cut_tiles_are_added_up) {
 }
 
 TEST(Tickets, shares_are_read_from_variants) {
-  EXPECT_EQ(read_shares("keys in 128 shares"), 128);
+  EXPECT_EQ(read_shares("keys in 128 shares"), (KeyShares{.shares = 128, .groups = 1}));
+  EXPECT_EQ(read_shares("keys in 128 shares heads in 4 groups"),
+            (KeyShares{.shares = 128, .groups = 4}));
   EXPECT_EQ(read_shares("tile 128x256 stages 4"), std::nullopt);
   EXPECT_EQ(read_shares(""), std::nullopt);
 }
