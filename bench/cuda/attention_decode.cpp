@@ -1,8 +1,10 @@
-// Attention of one query per sequence: compares the kernel for few queries with the kernel for
+// Attention of few queries per sequence: compares the kernel for few queries with the kernel for
 // many, with its keys cut into parts, and with cuDNN.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <vector>
@@ -22,12 +24,31 @@ namespace {
 constexpr const char* kDecode = "decode";
 constexpr const char* kCheckDecode = "check decode";
 
+// The queries of a sequence that share keys: rows of each of the heads of a group.
+struct Queries {
+  std::int64_t rows = 1;
+  std::int64_t group = 1;
+};
+
+// Queries for which a kernel of so many columns is chosen.
+Queries draw_queries(Draw& draw, int columns) {
+  // The last ones are cut into 2 to 8 head groups.
+  constexpr Queries kMany[] = {{1, 9},  {1, 12}, {1, 16}, {2, 8},   {4, 3}, {16, 1}, {1, 24},
+                               {1, 32}, {1, 40}, {1, 64}, {1, 128}, {8, 8}, {3, 12}};
+  if (columns > 8) return kMany[draw.between(0, std::ssize(kMany) - 1)];
+  const std::int64_t group = draw.between(1, columns);
+  return {.rows = draw.between(1, columns / group), .group = group};
+}
+
 // The share of keys of a thread block is random too.
 AttentionCase draw_case(Draw& draw, const device::DecodeConfig& config) {
   const std::int64_t most = draw.coin() ? 300 : 5000;
-  const std::int64_t group = draw.between(1, config.columns);
+  const Queries queries = draw_queries(draw, config.columns);
+  const std::int64_t kv_heads = draw.between(1, queries.group > 16 ? 2 : 8);
   AttentionCase made = one_query(draw.between(1, draw.coin() ? 33 : 4), draw.between(1, most),
-                                 draw.between(1, 8), group, config.head_dim);
+                                 kv_heads, queries.group, config.head_dim);
+  made.rows = queries.rows;
+  leave_whole(made);
   made.in = config.element;
   made.out = config.output;
   made.packed = draw.coin();
@@ -170,7 +191,8 @@ void check_decode(Bench& bench) {
   }
 }
 
-// Heads 32/8 as in Llama-3 8B, and 64/8 as in 70B.
+// Heads 32/8 as in Llama-3 8B, 64/8 as in 70B, 64/4 as in Qwen3 235B, and 64/1, one key head for
+// all.
 void time_decode(Bench& bench) {
   struct Size {
     std::int64_t batch, keys;
@@ -178,11 +200,16 @@ void time_decode(Bench& bench) {
   constexpr std::array kSizes = {Size{1, 4096},  Size{1, 8192},  Size{1, 32768}, Size{1, 131072},
                                  Size{8, 8192},  Size{8, 32768}, Size{20, 8192}, Size{32, 8192},
                                  Size{33, 5001}, Size{32, 32768}};
-  for (const std::int64_t group : {4, 8}) {
+  struct Heads {
+    std::int64_t kv_heads, group;
+  };
+  constexpr std::array kHeads = {Heads{8, 4}, Heads{8, 8}, Heads{4, 16}, Heads{1, 64}};
+  for (const Heads& heads : kHeads) {
     for (const Size& size : kSizes) {
-      if (group == 8 && size.batch > 8) continue;
-      AttentionCase what = one_query(size.batch, size.keys, 8, group, 128);
-      what.name = fmt::format("{}x{} {}/8", size.batch, size.keys, 8 * group);
+      if (heads.group == 8 && size.batch > 8) continue;
+      AttentionCase what = one_query(size.batch, size.keys, heads.kv_heads, heads.group, 128);
+      what.name = fmt::format("{}x{} {}/{}", size.batch, size.keys, heads.kv_heads * heads.group,
+                              heads.kv_heads);
       if (bench.report().begins(kDecode, what.name)) DecodeMatch(bench, what).report();
     }
   }

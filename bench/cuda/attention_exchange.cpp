@@ -2,6 +2,7 @@
 // ranks share one GPU, each with its share of the SMs, so that all of them run at once.
 #include <fmt/format.h>
 
+#include <array>
 #include <cmath>
 #include <deque>
 #include <limits>
@@ -228,11 +229,20 @@ AttentionCase exchanged_case(std::int64_t batch, std::int64_t keys, std::int64_t
   return made;
 }
 
+// Query heads of a key head: one head group, or 2 to 4.
+std::int64_t draw_group(Draw& draw) {
+  constexpr std::array<std::int64_t, 6> kMany = {12, 16, 24, 32, 48, 64};
+  if (draw.coin()) return draw.between(1, 8);
+  return kMany[static_cast<std::size_t>(draw.between(0, kMany.size() - 1))];
+}
+
 void check_exchange(Bench& bench, Draw& draw, int ranks) {
   // The heads of a rank may be only some of those that share keys.
-  const bool splits = ranks <= 8 && draw.coin();
-  const std::int64_t group = splits ? ranks : draw.between(1, 8);
-  const std::int64_t kv_heads = splits ? draw.between(1, 3) : ranks * draw.between(1, 2);
+  const bool splits = draw.coin();
+  const std::int64_t drawn = draw_group(draw);
+  const std::int64_t group = splits ? (drawn + ranks - 1) / ranks * ranks : drawn;
+  const std::int64_t kv_heads =
+      splits ? draw.between(1, 3) : ranks * draw.between(1, group > 8 ? 1 : 2);
   const AttentionCase what = exchanged_case(draw.between(1, 9), draw.between(1, 3000), kv_heads,
                                             group, draw.coin() ? 64 : 128);
   const std::string name = fmt::format("{} on {} ranks", what.name, ranks);
@@ -284,6 +294,7 @@ void exchange_states(Bench& bench) {
   for (const int ranks : {2, 4, 8}) {
     for (const std::int64_t batch : {1, 8, 32}) {
       time_exchange(bench, exchanged_case(batch, 8192 / ranks, 8, 8, 128), ranks);
+      time_exchange(bench, exchanged_case(batch, 8192 / ranks, 1, 64, 128), ranks);
     }
   }
 }

@@ -256,6 +256,13 @@ TEST_F(Attention, is_the_hosts) {
   EXPECT_GT(fast, 4);
 }
 
+// Query heads of a key head: few, or more than the 16 columns of a kernel for few queries.
+std::int64_t draw_group(Arena& arena) {
+  constexpr std::array<std::int64_t, 5> kMany = {12, 16, 24, 32, 64};
+  if (arena.draw(0, 1) == 0) return arena.draw(1, 8);
+  return kMany[static_cast<std::size_t>(arena.draw(0, 4))];
+}
+
 // One query per sequence, as in decoding. Selects the kernel for few queries, or the kernel that
 // splits the keys and treats heads with shared keys as rows.
 TEST_F(Attention, of_a_single_query_is_the_hosts) {
@@ -270,7 +277,7 @@ TEST_F(Attention, of_a_single_query_is_the_hosts) {
     h.queries = 1;
     h.keys = seed % 3 == 0 ? arena.draw(1, 1500) : 512 * arena.draw(1, 4);
     h.kv_heads = arena.draw(1, 4);
-    h.group = arena.draw(1, 8);
+    h.group = draw_group(arena);
     h.visible = {};
     const bool carry = seed % 8 == 6 && h.dtype == DType::BF16;
     check_attention(arena, h, {}, carry, fast, [&](const MakeAction& make) {
@@ -330,16 +337,16 @@ Masks draw_cache(Arena& arena, Heads& h) {
   return masks;
 }
 
-TEST_F(Attention, of_a_single_query_sees_its_cache) {
+TEST_F(Attention, of_few_queries_sees_its_cache) {
   int fast = 0;
   for (unsigned seed = 0; seed < 48; ++seed) {
     Arena arena(seed);
     Heads h = draw_heads(arena, seed % 2 == 0 ? DType::BF16 : DType::F16, true);
     h.head_dim = h.value_dim = seed % 4 < 2 ? 64 : 128;
     h.batch = seed % 7 == 0 ? arena.draw(30, 40) : arena.draw(1, 5);
-    h.queries = 1;
     h.keys = arena.draw(1, seed % 7 == 0 ? 100 : 1000);
-    h.group = arena.draw(1, 8);
+    h.group = draw_group(arena);
+    h.queries = h.group > 8 ? 1 : arena.draw(1, 4);
     h.visible = {};
     const Masks masks = draw_cache(arena, h);
     check_attention(arena, h, masks, false, fast,

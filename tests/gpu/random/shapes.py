@@ -104,6 +104,8 @@ def gradient_sizes(rng, ranks):
 def decode_sizes(rng, _ranks):
     sizes = {"batch": rng.choice((1, 1, 2, 3, 5, 8)), "kv": draw_extent(rng, 4096)}
     sizes |= draw_heads(rng)
+    if rng.random() < 0.2:
+        sizes |= {"kv_heads": 1, "heads": rng.choice((12, 24, 32, 64))}
     if rng.random() < 0.25:
         sizes["page"] = rng.choice((1, 8, 16, 48, 64, 100))
         sizes["kv"] = sizes["page"] * rng.randint(1, max(1, 2048 // sizes["page"]))
