@@ -24,15 +24,13 @@ HP_DEVICE uint4 look_in_data(const uint4* from) {
   return values;
 }
 
-// Polls until all four words have arrived. False if that took longer than the limit, if another
-// waiter has failed, or if the host made the rank give up.
-HP_DEVICE bool await_in_data(const WaitContext& context, const FlagWait& wait, const uint4* from,
-                             uint4& values) {
+// Polls until all four words at `from` have arrived. False if that took longer than the limit, if
+// another waiter has failed, or if the host made the rank give up.
+HP_DEVICE bool poll_in_data(const WaitContext& context, const FlagWait& wait, const uint4* from) {
+  constexpr std::uint64_t kEagerNs = 50000;  // in which the words of all waiters are not read
   note_awaited(context, wait);
-  constexpr std::uint64_t kEagerNs = 2000;  // in which only the values are polled
   const std::uint64_t start = global_timer();
-  while (is_absent(values)) {
-    values = look_in_data(from);
+  while (is_absent(look_in_data(from))) {
     const std::uint64_t elapsed = global_timer() - start;
     if (elapsed <= kEagerNs) continue;
     const WordPair poison = load_relaxed_system_pair(context.poison);
@@ -47,7 +45,6 @@ HP_DEVICE bool await_in_data(const WaitContext& context, const FlagWait& wait, c
       return false;
     }
   }
-  note_seen(context, wait);
   return true;
 }
 

@@ -4,7 +4,7 @@
 #include "exec/cuda/device/tma.cuh"
 #include "exec/cuda/device/wait.cuh"
 #include "exec/cuda/device/wgmma.cuh"
-#include "exec/cuda/kernels/gemm/device/few_rows_store.cuh"
+#include "exec/cuda/kernels/gemm/device/few_rows_add.cuh"
 
 // C = A B for few rows of A, up to 256 of all panels, where reading B takes the time. A tile has
 // all rows. Columns of B are the M dimension of wgmma, rows of A its N dimension. Thread blocks
@@ -331,6 +331,19 @@ HP_DEVICE void init_barriers(const GemmArgs& args, const FewRowsShared<kConfig>&
   fence_barrier_init();
 }
 
+// Writes where the addends of panel `index` are into shared memory, and returns the place of the
+// first among those of all panels.
+template <GemmConfig kConfig>
+HP_DEVICE int note_addends(const GemmArgs& args, const FewRowsShared<kConfig>& shared, int index) {
+  int first = 0;
+  for (int i = 0; i < index; ++i) first += panel_of(args, i).addends;
+  const GemmPanel& panel = panel_of(args, index);
+  for (int i = 0; i < panel.addends && first + i < kMostNotedAddends; ++i) {
+    shared.control().addends[first + i] = note_of(k_chunk_of(args, panel.first_addend + i));
+  }
+  return first;
+}
+
 // Warp 3, one lane per panel: writes what the epilogue needs of the panels into shared memory.
 template <GemmConfig kConfig>
 HP_DEVICE void note_panels(const GemmArgs& args, const FewRowsShared<kConfig>& shared) {
@@ -346,6 +359,7 @@ HP_DEVICE void note_panels(const GemmArgs& args, const FewRowsShared<kConfig>& s
   }
   if (!is_panel) return;
   const GemmPanel& panel = panel_of(args, lane);
+  const int first_noted = panel.addends > 0 ? note_addends<kConfig>(args, shared, lane) : 0;
   const int rows_of = panel.rows_of < 0 ? lane : panel.rows_of;
   const OwnRows own = own_rows<kConfig>(args);
   int begin = -own.begin;
@@ -357,7 +371,8 @@ HP_DEVICE void note_panels(const GemmArgs& args, const FewRowsShared<kConfig>& s
                                    .rows = static_cast<std::int16_t>(panel.rows),
                                    .addends = static_cast<std::int16_t>(panel.addends),
                                    .rows_of = static_cast<std::int8_t>(panel.rows_of),
-                                   .is_in_data = static_cast<std::int8_t>(panel.is_in_data)};
+                                   .is_in_data = static_cast<std::int8_t>(panel.is_in_data),
+                                   .first_noted = static_cast<std::int16_t>(first_noted)};
   if (lane >= args.row_panels) return;
   const int end = min(begin + rows_in_tile(panel), own.end - own.begin);
   for (int row = max(begin, 0); row < end; row += GemmConfig::kRowAlign) {

@@ -28,7 +28,19 @@ struct alignas(16) RowsPanel {
   std::int16_t addends;
   std::int8_t rows_of;  // as GemmPanel's
   std::int8_t is_in_data;
+  std::int16_t first_noted;  // index of its first addend among the noted ones of all panels
 };
+
+// The same of an addend.
+struct RowsAddend {
+  void* address;
+  std::int64_t stride;
+  std::int32_t is_in_data;
+};
+
+HP_DEVICE RowsAddend note_of(const GemmKChunk& addend) {
+  return {.address = addend.address, .stride = addend.stride, .is_in_data = addend.is_in_data};
+}
 
 // Shared memory of a thread block: barriers, stages of A and B, each aligned to 1,024 bytes, then
 // for each consumer the inbox for the stream's other blocks, in which it also stages C later.
@@ -47,6 +59,7 @@ struct FewRowsShared {
     std::uint32_t counted;  // those of them that are not in data
     std::int32_t rows_end;  // end of the rows of all panels in this block's part of the tile
     RowsPanel panels[kMostRowPanels];
+    RowsAddend addends[kMostNotedAddends];  // the first of all panels together
     std::uint8_t panel_of[kConfig.tile_m / GemmConfig::kRowAlign];  // the panel of each strip
   };
   static_assert(sizeof(Control) <= GemmConfig::kBarrierBytes);
@@ -59,6 +72,12 @@ struct FewRowsShared {
   }
   [[nodiscard]] HP_DEVICE const RowsPanel& panel(int index) const {
     return control().panels[index];
+  }
+  [[nodiscard]] HP_DEVICE RowsAddend addend(const GemmArgs& args, const RowsPanel& panel,
+                                            int index) const {
+    const int noted = panel.first_noted + index;
+    if (noted < kMostNotedAddends) return control().addends[noted];
+    return note_of(k_chunk_of(args, panel.first_addend + index));
   }
   [[nodiscard]] HP_DEVICE char* a(int slot) const {
     return base + GemmConfig::kBarrierBytes + slot * kConfig.slot_stages() * kConfig.stage_bytes();

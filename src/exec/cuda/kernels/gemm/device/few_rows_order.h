@@ -25,6 +25,9 @@ HP_SHARED_CODE int parts_at_once(int tile_m) { return tile_m <= 32 ? 4 : 128 / t
 inline constexpr int kMostRowPanels = 16;
 inline constexpr int kRowWarps = 3;
 
+// Addends whose places a thread block copies to its shared memory.
+inline constexpr int kMostNotedAddends = 8;
+
 // Limits: K blocks of all tiles, thread blocks of all streams, thread blocks of one stream.
 inline constexpr int kMostStreamedBlocks = 1 << 21;
 inline constexpr int kMostStreams = 1 << 9;
