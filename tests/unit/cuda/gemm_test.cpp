@@ -148,6 +148,22 @@ TEST(GemmChoice, sums_that_leave_take_tiles_that_are_stored_while_others_are_mad
   EXPECT_EQ(tiles_of(spec, choice.config), 2 * 64);
 }
 
+// Three of four panels arrive during the kernel. With tiles of 128 x 320 all are in one wave, so
+// the rows that arrive last would meet a whole tile's work.
+TEST(GemmChoice, rows_that_arrive_late_take_smaller_tiles) {
+  GemmSpec spec = product(512, 2560, 8192);
+  for (int panel = 1; panel < 4; ++panel) spec.panels.push_back(spec.panels.front());
+  const auto waves = [&] {
+    const GemmChoice choice = choose_gemm(spec, kMultiprocessors);
+    return device::ceil_div(tiles_of(spec, choice.config) * choice.config.cluster,
+                            kMultiprocessors);
+  };
+  EXPECT_EQ(waves(), 1);
+  std::uint32_t flag = 0;
+  for (int panel = 1; panel < 4; ++panel) spec.panels[panel].k_chunks.front().ready.flag = &flag;
+  EXPECT_GT(waves(), 1);
+}
+
 TEST(GemmChoice, two_rows_of_tiles_are_cut_until_the_gpu_is_full) {
   for (const std::int64_t rows : {192, 256}) {
     const GemmSpec spec = product(rows, 5120, 12800);

@@ -26,13 +26,16 @@ constexpr std::int64_t kTileK = GemmConfig::kTileK;
 
 bool has_own_rows(const GemmPanelSpec& panel) { return panel.rows_of < 0; }
 
-std::int64_t cluster_tiles(const GemmSpec& spec, const GemmConfig& config) {
+std::int64_t cluster_tiles(const GemmSpec& spec, const GemmConfig& config,
+                           const GemmPanelSpec& panel) {
+  if (!has_own_rows(panel)) return 0;
   const std::int64_t rows = std::int64_t{config.tile_m} * config.cluster;
-  const std::int64_t columns = (spec.n + config.tile_n - 1) / config.tile_n;
+  return (panel.rows + rows - 1) / rows * ((spec.n + config.tile_n - 1) / config.tile_n);
+}
+
+std::int64_t cluster_tiles(const GemmSpec& spec, const GemmConfig& config) {
   std::int64_t tiles = 0;
-  for (const GemmPanelSpec& panel : spec.panels) {
-    if (has_own_rows(panel)) tiles += (panel.rows + rows - 1) / rows * columns;
-  }
+  for (const GemmPanelSpec& panel : spec.panels) tiles += cluster_tiles(spec, config, panel);
   return tiles;
 }
 
@@ -145,6 +148,32 @@ double awaited_share(const GemmSpec& spec) {
   return static_cast<double>(awaited) / static_cast<double>(spec.panels.size());
 }
 
+// Clocks until the last tile where rows arrive during the kernel. A cluster holds its tile even if
+// the rows have not arrived, so from the arrival of a panel on the kernel takes at least as long as
+// one cluster takes for its tiles from the panel's first one on. Panels arrive one after the other,
+// at the rate of a link. Of rows that arrive in K chunks the first are multiplied meanwhile.
+double held_clocks(const GemmSpec& spec, const GemmChoice& choice, std::int64_t clusters,
+                   double tile_clocks) {
+  constexpr double kLink = 222;  // bytes a clock: 389 GB/s at 1.755 GHz
+  const std::int64_t tiles = cluster_tiles(spec, choice.config);
+  const std::int64_t whole = choice.parts > 1 ? choice.full_tiles : tiles;
+  const auto rounds = [&](std::int64_t tickets) {
+    return static_cast<double>((std::max<std::int64_t>(0, tickets) + clusters - 1) / clusters);
+  };
+  const double cut = rounds((tiles - whole) * choice.parts) / choice.parts;
+  double bytes = 0;
+  double most = 0;
+  std::int64_t first = 0;  // tile of the panel
+  for (const GemmPanelSpec& panel : spec.panels) {
+    if (awaits_rows(panel) && panel.k_chunks.size() == 1) {
+      bytes += 2.0 * static_cast<double>(panel.rows * panel.k_chunks.front().k_count);
+      most = std::max(most, bytes / kLink + (rounds(whole - first) + cut) * tile_clocks);
+    }
+    first += cluster_tiles(spec, choice.config, panel);
+  }
+  return most;
+}
+
 struct Estimate {
   GemmChoice choice;
   double clocks = 0;
@@ -181,8 +210,10 @@ Estimate estimate(const GemmSpec& spec, const GemmConfig& config, int blocks) {
   // smaller tile then ends first.
   constexpr double kHeld = 0.1;
   const double waves = static_cast<double>(tiles / clusters) + kHeld * awaited_share(spec);
-  return {.choice = choice,
-          .clocks = edge_clocks(spec, config) + waves * tile_clocks(1) + tail.clocks};
+  const double held = config.groups ? 0 : held_clocks(spec, choice, clusters, tile_clocks(1));
+  return {
+      .choice = choice,
+      .clocks = edge_clocks(spec, config) + std::max(waves * tile_clocks(1) + tail.clocks, held)};
 }
 
 device::GemmStore store_of(const GemmSpec& spec) {
