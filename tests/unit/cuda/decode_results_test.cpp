@@ -66,6 +66,13 @@ TEST(DecodeResults, count_pairs_of_a_sequence_and_a_head_group) {
   EXPECT_EQ(count_stores(spec_of(5, 64, 4, 8)), (Counts{5, 5, 5, 5, 5, 5, 5})) << "half a group";
 }
 
+TEST(DecodeGroups, read_few_keys_again_but_many_in_parts) {
+  EXPECT_FALSE(is_faster_in_parts(spec_of(8, 64, 1, 1))) << "four groups, 17 MB";
+  EXPECT_TRUE(is_faster_in_parts(spec_of(64, 64, 1, 1))) << "four groups, 134 MB";
+  EXPECT_FALSE(is_faster_in_parts(spec_of(64, 32, 1, 1))) << "two groups, 134 MB";
+  EXPECT_FALSE(is_faster_in_parts(spec_of(512, 16, 1, 1))) << "one group, 1 GB";
+}
+
 TEST(DecodeResults, of_one_store_are_counted_together) {
   AttentionSpec spec = spec_of(3, 64, 8, 4);
   spec.results[1].fused_store = 0;

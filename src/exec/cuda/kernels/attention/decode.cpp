@@ -185,6 +185,19 @@ DecodeConfig decode_config(const AttentionSpec& spec) {
   return config;
 }
 
+bool is_faster_in_parts(const AttentionSpec& spec) {
+  // Measured on two H200 (kernel_times.md): head groups together read 6.7 TB/s, mostly from the L2
+  // cache. Parts of keys are read once, from memory, by several kernels, which take longer by 22
+  // us.
+  constexpr double kSharedBytesPerUs = 6.7e6;
+  constexpr double kBytesPerUs = 4.3e6;
+  constexpr double kKernelsUs = 22;
+  if (cut_heads(spec) == 1) return false;
+  const double bytes = static_cast<double>(spec.batch * spec.kv_heads * most_keys(spec)) *
+                       static_cast<double>(spec.query_dim + spec.value_dim) * 2;
+  return cut_heads(spec) * bytes / kSharedBytesPerUs > bytes / kBytesPerUs + kKernelsUs;
+}
+
 int choose_shares(const AttentionSpec& spec, int blocks) {
   // Measured on an H200 (kernel_times.md): a block reads 32 bytes a nanosecond, and joins eight
   // columns of eight states in 0.7 us.

@@ -25,6 +25,10 @@ namespace harpe::cuda {
 // group) is a pair of its own, which reads all keys. Requires: can_decode(spec).
 [[nodiscard]] int cut_heads(const AttentionSpec& spec);
 
+// Whether the kernel for many queries, with its keys in parts, is faster, because several head
+// groups read many keys again. Requires: can_decode(spec).
+[[nodiscard]] bool is_faster_in_parts(const AttentionSpec& spec);
+
 // The number of shares, at most `blocks`, that ends soonest by a model of reading keys and joining
 // states. A multiple of cut_heads, if `blocks` are as many. Requires: can_decode(spec).
 [[nodiscard]] int choose_shares(const AttentionSpec& spec, int blocks);

@@ -110,7 +110,9 @@ std::optional<AttentionSpec> fast_attention(const AttentionProblem& p,
                                             const LaunchChoice& choice) {
   auto described = describe(p, loops, choice);
   if (!described || described->engine == LeafEngine::Library) return described;
-  if (const auto spec = with_shares(*described, choice)) return spec;
+  if (const auto spec = with_shares(*described, choice); spec && !is_faster_in_parts(*spec)) {
+    return spec;
+  }
   AttentionSpec spec = with_groups_as_rows(*std::move(described));
   spec.parts = choose_parts(spec, choice.multiprocessors);
   if (!check(spec, choice.multiprocessors).ok()) return std::nullopt;
