@@ -170,7 +170,10 @@ class Interpreter {
         stride *= axis->size;
         const auto rename = std::ranges::find(access.renames, axis->name, &Rename::axis);
         const bool routed = rename != access.renames.end() && !rename->member.empty();
-        if (rename != access.renames.end() && !routed) axis->name = rename->source;
+        if (rename != access.renames.end() && !routed) {
+          axis->name = rename->source;
+          axis->size = size_of(*find_axis(program_, rename->source));
+        }
       }
     }
     return out;

@@ -40,7 +40,8 @@ Checked<Ok> check_elements(const Program& program, const Buffer& buffer) {
   return Ok{};
 }
 
-// `X[T=S]` runs along S in place of T: both axes have equal length.
+// `X[T=S]` runs along S in place of T: both axes have equal length. Of an operand that the leaf
+// gets whole along S, S may also be shorter: then the leaf gets the first elements along T.
 Checked<Ok> check_renames(const Program& program, const Nest& nest, const Stmt& stmt) {
   for (const std::vector<Access>* accesses : {&stmt.operands, &stmt.targets}) {
     for (const Access& access : *accesses) {
@@ -48,7 +49,10 @@ Checked<Ok> check_renames(const Program& program, const Nest& nest, const Stmt& 
         if (!rename.member.empty()) continue;
         const std::int64_t size = size_of(*find_axis(program, rename.axis));
         const std::int64_t other = size_of(*find_axis(program, rename.source));
-        if (size == other) continue;
+        const bool may_be_shorter =
+            accesses == &stmt.operands &&
+            std::ranges::find(nest.whole, rename.source) != nest.whole.end();
+        if (size == other || (may_be_shorter && other < size)) continue;
         return make_diag(DiagCode::P061, {{"nest", nest.name},
                                           {"buffer", access.buffer},
                                           {"axis", rename.axis},

@@ -19,7 +19,7 @@ constexpr Transfer kPushTiles{How::Direct, Initiator::Src, 2, Via::Sm, Signal::F
 // batch entry or, without their first dimension, to all.
 struct DecodeShape {
   std::string nest;
-  std::vector<std::string> cache;    // k, v
+  std::vector<std::string> cache;    // k, v; k alone if it holds the values too
   std::vector<std::string> results;  // o, lse
   std::string keys;
   std::array<SizedAxis, 3> owners;  // axes that may divide results: KV heads, group, batch
@@ -60,6 +60,7 @@ Checked<DecodeShape> read_decode(const Program& program) {
                     .results = {},
                     .keys = *keys,
                     .owners = {sized(heads->front()), sized(heads->back()), sized(*batch)}};
+  if (shape.cache.front() == shape.cache.back()) shape.cache.pop_back();
   for (const Access& target : stmt.targets) shape.results.push_back(target.buffer);
   return shape;
 }

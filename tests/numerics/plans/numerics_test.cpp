@@ -82,6 +82,13 @@ const std::vector<Shape> kPools = {
      {"pages=4", "table=6", "page=8", "v_head_dim=6", "ragged=true"}},
     {"pages of one key, fewer than ranks", {"batch=4", "pages=3", "table=2", "page=1"}},
 };
+// Keys that hold their values.
+const std::vector<Shape> kLatentCaches = {
+    {"one latent head for all", {}},
+    {"576/512, odd", {"batch=2", "kv=37", "heads=5", "head_dim=576", "v_head_dim=512"}},
+    {"two latent heads, ragged", {"kv=61", "kv_heads=2", "head_dim=24", "ragged=true"}},
+    {"paged and ragged", {"kv=60", "page=4", "v_head_dim=12", "ragged=true"}},
+};
 // Mask inputs are drawn: documents of one position up to all, lengths from none to all.
 const std::vector<Shape> kPacked = {
     {"packed", {"seq=96", "heads=8", "kv_heads=8", "head_dim=16", "packed=true"}},
@@ -402,6 +409,13 @@ TEST_P(Numerics, pools_of_pages_are_right_under_every_schedule) {
   Tally tally;
   tally.run(HARPE_SOURCE_DIR "/tests/numerics/plans/decode_pool.op", "decode", kPools, GetParam(),
             some_meshes(GetParam()));
+  report(tally, 12);
+}
+
+TEST_P(Numerics, caches_whose_keys_hold_the_values_are_right_under_every_schedule) {
+  Tally tally;
+  tally.run(HARPE_SOURCE_DIR "/tests/numerics/plans/decode_latent.op", "decode", kLatentCaches,
+            GetParam(), some_meshes(GetParam()));
   report(tally, 12);
 }
 
