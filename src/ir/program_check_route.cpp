@@ -180,7 +180,9 @@ Checked<Ok> check_limit(const Program& program, const Nest& nest, const Stmt& st
   const std::vector<Rename>& renames = stmt.operands[0].renames;
   const bool whole = pairs && wanted.dims == kept.dims && renames.size() == 1 &&
                      Dim(renames[0].axis) == kept.dims[0] &&
-                     std::ranges::find(nest.whole, renames[0].source) != nest.whole.end();
+                     std::ranges::find(nest.whole, renames[0].source) != nest.whole.end() &&
+                     size_of(*find_axis(program, renames[0].source)) ==
+                         size_of(*find_axis(program, renames[0].axis));
   if (whole) return Ok{};
   return wrong("`" + wanted.name + "` and `" + kept.name +
                "` over [tokens, choices], and all tokens of the first by a whole axis");
