@@ -19,7 +19,7 @@ namespace harpe {
 namespace {
 
 // By how many percent a schedule without a name must be predicted faster than every schedule with
-// one to be chosen: nine of ten predictions err by no more
+// one to be chosen. Predictions often err by as much, and nobody has run it
 // (docs/decisions/0033-names-before-narrow-gains.md).
 constexpr std::int64_t kNamelessGain = 10;
 

@@ -125,36 +125,38 @@ TEST(KernelWork, attention_has_rows_by_panels_and_columns_by_arrivals) {
   EXPECT_EQ(work.carried, 2.0 * 32 * 8);
 }
 
-// The keys of four sequences in twelve shares: three parts each.
-TEST(KernelWork, shares_of_keys_are_joined) {
-  Kernel kernel{.name = "fa_fwd_sm90", .variant = "keys in 12 shares"};
-  kernel.arrivals.push_back({.reads = {place(kA, {0, 4 * 64}, {0, 8})}, .when = {}});
+// A kernel of few queries: one key head of depth 8 for each of `sequences` sequences of 64 keys.
+LaunchWork few_queries(const std::string& variant, std::int64_t sequences, std::int64_t heads) {
+  const Interval depth{0, 8};
+  const Interval keys{0, 64 * sequences};
+  const Interval queries{0, heads * sequences};
+  Kernel kernel{.name = "fa_fwd_sm90", .variant = variant};
+  kernel.arrivals.push_back(
+      {.reads = {place(kA, keys, depth), place(kB, keys, depth)}, .when = {}});
   Panel& panel = kernel.panels.emplace_back();
-  panel.reads = {place(kC, {0, 4}, {0, 8})};
+  panel.reads = {place(kC, queries, depth)};
   panel.meets = {0};
   std::vector<TaskPart> tasks = parts(1, 10);
-  tasks.front().work.shape = {.batch = 4, .rows = 1, .columns = 64, .depth = 8, .flops = 10};
-  tasks.front().row_elements = 4 * 8;
-  tasks.front().column_elements = 4 * 64 * 8;
-  EXPECT_EQ(attention_work({&kernel, 1}, tasks, false, two_bytes).joined, 2);
-  kernel.variant = "keys in 4 shares";
-  EXPECT_EQ(attention_work({&kernel, 1}, tasks, false, two_bytes).joined, 0);
+  tasks.front().work.shape = {.batch = static_cast<double>(sequences),
+                              .rows = static_cast<double>(heads),
+                              .columns = 64,
+                              .depth = 8,
+                              .flops = 10};
+  tasks.front().row_elements = static_cast<double>(8 * queries.size());
+  tasks.front().column_elements = static_cast<double>(8 * keys.size());
+  return attention_work({&kernel, 1}, tasks, false, two_bytes);
+}
+
+// The keys of four sequences in twelve shares: three parts each.
+TEST(KernelWork, shares_of_keys_are_joined) {
+  EXPECT_EQ(few_queries("keys in 12 shares", 4, 1).joined, 2);
+  EXPECT_EQ(few_queries("keys in 4 shares", 4, 1).joined, 0);
 }
 
 // One key head with 32 query heads in two groups of 16: each reads the keys, in six shares, and
 // joins states eight queries at a time.
 TEST(KernelWork, groups_of_heads_read_the_keys_each) {
-  Kernel kernel{.name = "fa_fwd_sm90", .variant = "keys in 12 shares heads in 2 groups"};
-  kernel.arrivals.push_back(
-      {.reads = {place(kA, {0, 64}, {0, 8}), place(kB, {0, 64}, {0, 8})}, .when = {}});
-  Panel& panel = kernel.panels.emplace_back();
-  panel.reads = {place(kC, {0, 32}, {0, 8})};
-  panel.meets = {0};
-  std::vector<TaskPart> tasks = parts(1, 10);
-  tasks.front().work.shape = {.batch = 1, .rows = 32, .columns = 64, .depth = 8, .flops = 10};
-  tasks.front().row_elements = 32 * 8;
-  tasks.front().column_elements = 64 * 8;
-  const LaunchWork work = attention_work({&kernel, 1}, tasks, false, two_bytes);
+  const LaunchWork work = few_queries("keys in 12 shares heads in 2 groups", 1, 32);
   EXPECT_EQ(work.shape.batch, 2);
   EXPECT_EQ(work.shape.rows, 16);
   EXPECT_EQ(work.shape.columns, 64);

@@ -27,7 +27,7 @@ HP_DEVICE uint4 look_in_data(const uint4* from) {
 // Polls until all four words at `from` have arrived. False if that took longer than the limit, if
 // another waiter has failed, or if the host made the rank give up.
 HP_DEVICE bool poll_in_data(const WaitContext& context, const FlagWait& wait, const uint4* from) {
-  constexpr std::uint64_t kEagerNs = 50000;  // in which the words of all waiters are not read
+  constexpr std::uint64_t kEagerNs = 50000;  // before it asks whether another waiter has failed
   note_awaited(context, wait);
   const std::uint64_t start = global_timer();
   while (is_absent(look_in_data(from))) {
