@@ -99,14 +99,19 @@ struct LoadedKChunk {
         b(from.has_b != 0 ? &from.b : &args.b) {
     const int a_bytes = from.a_bytes;
     const int rest_bytes = from.rest_bytes;
-    // The panel's last tile may have fewer rows than a tile.
-    const bool has_rest = !is_addend && walk.row() + kConfig.tile_m > walk.panel_rows();
+    // The panel's last tile may have fewer rows than a tile. In a cluster it may have none: loads
+    // that lie wholly beyond the map are slow.
+    const int rows = walk.panel_rows() - walk.row();
+    const bool has_rest = !is_addend && rows < kConfig.tile_m;
+    has_rows = is_addend || rows > 0;
     a = has_rest ? &from.rest : &from.map;
-    bytes = static_cast<std::uint32_t>(kConfig.b_bytes() + (has_rest ? rest_bytes : a_bytes));
+    const int of_a = has_rest ? rest_bytes : a_bytes;
+    bytes = static_cast<std::uint32_t>(kConfig.b_bytes() + (has_rows ? of_a : 0));
   }
 
   bool is_addend;
   bool is_awaited;
+  bool has_rows;  // of A
   int k_begin;
   const TensorMap* a;
   const TensorMap* b;
@@ -185,7 +190,7 @@ HP_DEVICE void load_stages(const GemmArgs& args, const GemmShared<kConfig>& shar
           load_addend<kConfig>(args, shared, walk, k_chunk.a, ring.slot, k);
         } else {
           if (comes_late) load_b_at(k);
-          load_a<kConfig>(k_chunk.a, shared, ring.slot, k, walk.row());
+          if (k_chunk.has_rows) load_a<kConfig>(k_chunk.a, shared, ring.slot, k, walk.row());
         }
       }
     });
