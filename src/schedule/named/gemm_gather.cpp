@@ -11,10 +11,28 @@ using Level = MeshPlan::Level;
 
 constexpr std::int64_t kGatherPushChunks =
     4;  // transfers per source, so that the leaf starts early
-// Copies by the kernel's own thread blocks start at no cost, so a chunk has as few rows as a tile.
-constexpr std::int64_t kRowsOfFusedCopy = 256;
-constexpr std::int64_t kMostFusedCopies = 8;
 constexpr std::int64_t kSmsOfFusedCopies = 12;
+
+// Copies by the kernel's own thread blocks start at no cost, so a chunk may have as few rows as a
+// tile of two thread blocks. But chunks should fill tiles, and each chunk reads all weights again.
+// So there is one if all rows arrive while a rank multiplies its own by `columns`; else as many as
+// leave the fewest rows of tiles empty.
+std::int64_t fused_chunks(std::int64_t rows, std::int64_t columns, std::int64_t ranks) {
+  constexpr std::int64_t kLeastRows = 256;
+  constexpr std::int64_t kMost = 8;
+  constexpr std::int64_t kRowsOfTile = 128;
+  constexpr std::int64_t kColumnsOfRank = 2400;  // 720 TFLOP/s / 300 GB/s
+  if (columns >= (ranks - 1) * kColumnsOfRank) return 1;
+  const auto in_tiles = [&](std::int64_t chunks) {
+    const std::int64_t each = (rows + chunks - 1) / chunks;
+    return (each + kRowsOfTile - 1) / kRowsOfTile * chunks;
+  };
+  std::int64_t best = 1;
+  for (std::int64_t chunks = 2; chunks <= std::min(kMost, rows / kLeastRows); ++chunks) {
+    if (in_tiles(chunks) <= in_tiles(best)) best = chunks;
+  }
+  return best;
+}
 
 // A GEMM by roles: the `moved` operand is blocked along `travel`; the other operand and the result
 // are blocked along `stay`.
@@ -118,9 +136,9 @@ Checked<Script> gather_push(const Program& program, const Mesh& mesh, Gathered o
 Checked<Script> gather_fused(const Program& program, const Mesh& mesh, Gathered operand) {
   HP_TRY(const GemmShape shape, read_gemm(program));
   const std::int64_t ranks = MeshPlan(mesh).all().ranks;
-  const std::int64_t rows = sides_of(shape, operand).travel.size / ranks;
+  const Sides sides = sides_of(shape, operand);
   const std::int64_t chunks =
-      std::clamp<std::int64_t>(rows / kRowsOfFusedCopy, 1, kMostFusedCopies);
+      fused_chunks(sides.travel.size / ranks, sides.stay.size / ranks, ranks);
   return push_operand("fused", program, mesh, operand, chunks, kSend);
 }
 
