@@ -9,6 +9,7 @@
 #include "search/outline_moves.h"
 #include "search/positions.h"
 #include "search/regions.h"
+#include "sim/cost.h"
 
 namespace harpe {
 namespace {
@@ -39,7 +40,7 @@ class Walk {
   // A lower bound of the rank's compute time, launches included, without any waits.
   double busy(const PartCoordinates& rank) {
     rank_ = rank;
-    least_ = problem_.mask.has_value();
+    least_ = problem_.mask.has_value() || is_leaf(problem_.leaf, Leaf::Matmul);
     const double launch = machine_.processor.kernel_start.seconds();
     if (!problem_.mask || steps_ > kMostSteps) {
       const double call = call_time({});
@@ -163,7 +164,8 @@ class Walk {
     LeafShape shape = shape_;
     shape.flops *= seen;
     const double cost =
-        least_ ? leaf_bound(machine_, problem_.leaf, problem_.dtype, kCertain * shape.flops, 0)
+        least_ ? leaf_bound(machine_, problem_.leaf, problem_.dtype, kCertain * shape.flops,
+                            problem_.mask ? 0 : shape.bytes)
                      .seconds()
                : leaf_time(machine_, problem_.leaf, problem_.dtype, shape, seen < 0.999).seconds();
     known_.emplace_back(seen, cost);
@@ -177,7 +179,9 @@ class Walk {
     for (const OutlineMove& move : moves_.moves) {
       if (!move.written) ready = at_least(ready, move.arrival);
     }
-    sm_ = at_least(sm_, ready) + machine_.processor.kernel_start.seconds() + cost;
+    const bool is_late = ready > 0 && is_leaf(problem_.leaf, Leaf::Matmul);
+    const double late = is_late ? kBehindOthers.seconds() : 0;
+    sm_ = at_least(sm_, ready) + late + machine_.processor.kernel_start.seconds() + cost;
     for (OutlineMove& move : moves_.moves) {
       if (!move.written && is_last(move)) use_slot(move, sm_);
     }
@@ -236,7 +240,9 @@ class Walk {
   PartCoordinates rank_{};
   std::array<double, kOutlineQueues> queues_{};
   double sm_ = 0;
-  bool least_ = false;  // calls at the leaf's peak, since hidden parts of a call change its shape
+  // Calls at the leaf's peak: hidden parts of a call change its shape, and the time of a GEMM
+  // depends on its tiles.
+  bool least_ = false;
 };
 
 // The corner of the mask whose rank sees most if later rows see more, or the opposite corner.

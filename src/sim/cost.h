@@ -16,6 +16,10 @@ namespace harpe {
 // Simulations of plans (sim/build.h) and the search's outlines of normal forms use them. Rank r is
 // processor r. Activities come without a queue; no function reads a plan.
 
+// The later start of a GEMM kernel that waits for signals, or for launches other than the Entry;
+// fitted to plans on 2 H200.
+inline constexpr Picoseconds kBehindOthers = from_microseconds(7.0);
+
 // The resources of the first `ranks` processors of a machine, and the index of each in the list.
 struct ResourceMap {
   std::int64_t ranks = 0;

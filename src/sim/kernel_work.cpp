@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "sim/tickets.h"
+#include "sim/variants.h"
 #include "support/check.h"
 
 namespace harpe {

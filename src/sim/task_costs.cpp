@@ -19,8 +19,6 @@ constexpr Picoseconds kEngineInGraph = from_microseconds(3.0);
 constexpr double kShortCopy = 1 << 20;
 // Extra start of a kernel that raises a signal behind an engine's copy.
 constexpr Picoseconds kRaisedBehindEngine = from_microseconds(6.0);
-// Extra start of a kernel that streams weights behind launches other than the Entry's.
-constexpr Picoseconds kStreamBehindOthers = from_microseconds(7.0);
 // The end of a kernel whose thread blocks have to agree that all have ended.
 constexpr Picoseconds kAgreement = from_microseconds(2.4);
 // Extra delay until other ranks see what such a kernel stores for them without a flag.
@@ -377,8 +375,8 @@ Activity TaskCosts::activity_of(TaskId id) const {
     case TaskKind::Compute:
       activity = compute(id);
       activity.start = kernel_starts(id);
-      if (launches_.is_streamed(id) && launches_.follows_others(id)) {
-        activity.start += kStreamBehindOthers;
+      if ((launches_.is_streamed(id) || is_tiled(id)) && launches_.follows_others(id)) {
+        activity.start += kBehindOthers;
       }
       reach_other_ranks(task, activity);
       break;

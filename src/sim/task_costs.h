@@ -16,7 +16,7 @@
 #include "sim/kernel_work.h"
 #include "sim/simulate.h"
 #include "sim/task_launches.h"
-#include "sim/tickets.h"
+#include "sim/variants.h"
 
 namespace harpe {
 
@@ -61,8 +61,9 @@ class TaskCosts {
   struct Group {
     std::vector<TaskId> tasks;
     bool masked = false;
-    Activity activity;  // of all tasks
-    Picoseconds last;   // what the last task takes alone
+    Activity activity;   // of all tasks
+    Picoseconds last;    // what the last task takes alone
+    bool tiled = false;  // one GEMM, which takes what its tiles take
   };
   using LeafKey =
       std::tuple<std::string_view, DType, std::array<double, 7>, bool, std::int64_t, Supplier>;
@@ -87,6 +88,7 @@ class TaskCosts {
   [[nodiscard]] std::int64_t sms_of_move(Via via) const;
   [[nodiscard]] Activity added_at_home(TaskId id) const;
   [[nodiscard]] bool is_by_engine(TaskId id) const;
+  [[nodiscard]] bool is_tiled(TaskId id) const;
   [[nodiscard]] Activity transfer(TaskId id) const;
   [[nodiscard]] Activity fused_copy(TaskId id) const;
   [[nodiscard]] Activity pass(TaskId id) const;
@@ -94,7 +96,10 @@ class TaskCosts {
   void take(Activity& activity, Picoseconds work) const;
   void group();
   void measure(Group& group);
-  void slow_down(Group& group, double reads) const;
+  [[nodiscard]] Picoseconds time_of(const Tickets& tickets, const Group& group,
+                                    const LeafShape& shape) const;
+  [[nodiscard]] double copied_bytes(const Group& group) const;
+  void slow_down(Group& group) const;
   void measure_alone(Group& group, std::span<const TaskPart> parts);
   void hold_tiles(const Group& group, std::span<const TaskPart> parts,
                   const std::optional<Tickets>& tickets);

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
 
 #include "sim/task_costs.h"
@@ -25,16 +26,6 @@ bool has_panels(const launch::Launch* launch) {
   return launch != nullptr && std::ranges::any_of(launch->kernels, [](const auto& kernel) {
            return !kernel.panels.empty();
          });
-}
-
-// What adding up the parts of cut tiles takes: as the kernel's choice of tiles estimates it
-// (exec/cuda/kernels/gemm/gemm.cpp), at the clock of an H200 under load.
-Picoseconds join_of_tiles(const Tickets& tickets) {
-  constexpr double kClock = 1.55e9;
-  constexpr double kClocks = 9000;
-  constexpr double kBytesPerClock = 61;
-  const double bytes = tickets.cut_bytes();
-  return from_seconds(bytes > 0 ? (kClocks + bytes / kBytesPerClock) / kClock : 0);
 }
 
 bool stores_at_peers(const launch::Launch* launch) {
@@ -121,16 +112,15 @@ void TaskCosts::measure(Group& group) {
   const bool sends = stores_at_peers(launches_.of(first));
   const std::optional<Tickets> tickets = tickets_of(group, parts);
   const bool is_slow = sends && tickets && !ideal_.tile_edges;
+  group.tiled = tickets && work.shape.batch == 1;
+  if (group.tiled) take(group.activity, time_of(*tickets, group, work.shape));
   if (sends && tickets) {
-    // Every sent panel is stored as whole tiles of its own, however few rows it has.
-    const double apart = group.activity.work.seconds() * tickets->apart();
-    take(group.activity, from_seconds(apart) + join_of_tiles(*tickets));
     for (std::size_t i = 0; i < parts.size(); ++i) {
       last_wave_[group.tasks[i].index()] = 1 / std::max(1.0, tickets->steps(i, i));
     }
   }
   if (parts.size() == 1) {
-    if (is_slow) slow_down(group, tickets->reads());
+    if (is_slow) slow_down(group);
     return;
   }
   const double waves = ideal_.tile_edges ? 1
@@ -143,28 +133,57 @@ void TaskCosts::measure(Group& group) {
     shares.front() = 1.0;
   }
   for (std::size_t i = 0; i < parts.size(); ++i) shares_[group.tasks[i].index()] = shares[i];
-  measure_alone(group, parts);
-  if (is_slow) slow_down(group, tickets->reads());
+  if (!group.tiled) measure_alone(group, parts);
+  if (is_slow) slow_down(group);
   if (!ideal_.tile_edges && (sends || launches_.waits_inside(first))) {
     hold_tiles(group, parts, tickets);
   }
 }
 
+// What a GEMM's thread blocks take for their tickets, besides the start of the kernel, or what its
+// bytes take. Large GEMMs let the clock fall below that of the best rate.
+Picoseconds TaskCosts::time_of(const Tickets& tickets, const Group& group,
+                               const LeafShape& shape) const {
+  constexpr double kFlopsPerClock = 4096;  // of an SM
+  constexpr double kOfBestClock = 0.92;
+  const Task& first = plan_.tasks[group.tasks.front().index()];
+  const LeafRate& rate =
+      find_rate(machine_, statement_of(first).leaf, print(operand_type(first)), supplier_of(first));
+  const double clock =
+      kOfBestClock * rate.peak / (kFlopsPerClock * static_cast<double>(machine_.processor.sms));
+  const auto stages = static_cast<std::int64_t>(std::ceil(shape.depth / kGemmStage));
+  const double memory = shape.bytes / (machine_.processor.memory_bandwidth * rate.memory_share);
+  const Picoseconds blocks =
+      from_seconds(tickets.clocks(stages) / clock) - machine_.processor.kernel_start;
+  const Picoseconds tile = blocks.scaled(1, tickets.steps(0, tickets.panels() - 1));
+  const Picoseconds copies = from_seconds(copied_clocks(copied_bytes(group)) / clock);
+  const Picoseconds copiers = copies + tile.scaled(tickets.steps_of_copiers());
+  return std::max({blocks, copiers, from_seconds(memory)});
+}
+
+// What the launch's fused copies store at other ranks.
+double TaskCosts::copied_bytes(const Group& group) const {
+  double bytes = 0;
+  for (const TaskId id : launches_.of(group.tasks.front())->does) {
+    if (launches_.by(id) != DoneBy::FusedCopy) continue;
+    for (const Crossing& crossing : crossings(id)) bytes += crossing.bytes;
+  }
+  return bytes;
+}
+
 // Slows down a kernel that stores for other ranks. While stores fill the links, the copy engine
 // brings operands later. What ranks store for each other arrives as late as the last tiles that it
-// is added to. Tiles of such kernels are small, so that the L2 cache limits them where no cluster
-// shares what they read. Fitted to 2 H100, 2 H200 and 4 H200 (docs/simulator.md).
-void TaskCosts::slow_down(Group& group, double reads) const {
+// is added to. Fitted to 2 H100, 2 H200 and 4 H200 (docs/simulator.md).
+void TaskCosts::slow_down(Group& group) const {
   constexpr double kOfLinks = 0.2;
   const Picoseconds kStandstill = from_microseconds(6);
   constexpr double kOfWork = 0.3;  // at most
-  constexpr double kOfReads = 74;
   const TaskId first = group.tasks.front();
   double sent = 0;
   for (const TaskId id : launches_.of(first)->does) {
     if (launches_.by(id) == DoneBy::FusedStore) sent += fused_copy(id).work.seconds();
   }
-  const Picoseconds work = group.activity.work.scaled(std::max(1.0, kOfReads * reads));
+  const Picoseconds work = group.activity.work;
   const Picoseconds stands = std::min(kStandstill, work.scaled(kOfWork));
   take(group.activity, work + from_seconds(kOfLinks * sent) + stands);
 }
@@ -219,7 +238,9 @@ std::optional<Tickets> TaskCosts::tickets_of(const Group& group,
     return std::nullopt;
   const std::optional<Tiling> tiling = read_tiling(launch->kernels.front().variant);
   if (!tiling) return std::nullopt;
-  Tickets tickets(*tiling, sms_of(plan_.tasks[first.index()]) / tiling->cluster);
+  const std::int64_t cluster = tiling->tile.cluster;
+  Tickets tickets(*tiling, sms_of(plan_.tasks[first.index()]) / cluster,
+                  launch->kernels.front().copy_blocks / cluster);
   for (const TaskPart& part : parts) {
     const LeafShape& shape = part.work.shape;
     tickets.add(shape.batch, shape.rows, shape.columns);
@@ -271,6 +292,11 @@ Activity TaskCosts::compute(TaskId id) const {
   Activity activity = groups_[static_cast<std::size_t>(at)].activity;
   activity.work = activity.work.scaled(shares_[id.index()]);
   return activity;
+}
+
+bool TaskCosts::is_tiled(TaskId id) const {
+  const std::int32_t at = group_[id.index()];
+  return at >= 0 && groups_[static_cast<std::size_t>(at)].tiled;
 }
 
 bool TaskCosts::is_last(TaskId id) const {

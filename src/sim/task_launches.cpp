@@ -4,7 +4,7 @@
 
 #include "plan/launch_signals.h"
 #include "plan/refs.h"
-#include "sim/tickets.h"
+#include "sim/variants.h"
 
 namespace harpe {
 namespace {
@@ -142,7 +142,8 @@ bool TaskLaunches::is_by_engine(TaskId task) const {
 bool TaskLaunches::follows_others(TaskId task) const {
   const launch::Launch* const launch = of(task);
   if (launch == nullptr) return false;
-  return (!launch->bounds_epoch && !launch->awaits.empty()) ||
+  const bool waits = !launch->awaits.empty() || inside_[at(task)] != 0;
+  return (!launch->bounds_epoch && waits) ||
          std::ranges::any_of(launch->after, [&](launch::LaunchId before) {
            return !launches_.launches[before.index()].begins_epoch;
          });

@@ -48,7 +48,7 @@ class TaskLaunches {
   [[nodiscard]] std::int64_t kernels(TaskId task) const;
   // True if its launch is a kernel of few rows, which makes all its sums at the end.
   [[nodiscard]] bool is_streamed(TaskId task) const;
-  // True if its launch begins behind signals or launches other than the Entry's.
+  // True if its launch waits for signals, or for launches other than the Entry's.
   [[nodiscard]] bool follows_others(TaskId task) const;
   // True if the elements that a FusedStore stores signal their own arrival.
   [[nodiscard]] bool is_in_data(TaskId store) const;

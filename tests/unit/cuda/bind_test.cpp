@@ -174,5 +174,37 @@ TEST(GemmChoiceText, is_of_no_cut_that_cannot_be) {
   EXPECT_TRUE(find_gemm_choice(spec, "tile 128x256 stages 4 cut 2 behind tile 1").has_value());
 }
 
+TEST(GemmChoiceText, lets_blocks_compute_behind_copies_that_wait_for_nothing) {
+  const std::string tile = "tile 128x256 stages 4";
+  const std::string joined = tile + " cut 2 behind tile 126 joined at ticket 120";
+  GemmSpec spec = product(1024, 4096, 4096);  // 8 x 16 tiles
+  EXPECT_FALSE(find_gemm_choice(spec, joined)) << "no block copies";
+  spec.copy_blocks = 12;
+  spec.copies = {{.bytes = 1 << 20}};
+  const auto found = find_gemm_choice(spec, joined);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->joined, 120);
+  EXPECT_EQ(print(*found), joined);
+  for (const char* end :
+       {" joined at ticket 0", " joined at ticket 128", " joined at ticket 120 "}) {
+    EXPECT_FALSE(find_gemm_choice(spec, tile + end)) << end;
+  }
+  std::uint32_t flag = 0;
+  spec.copies.front().ready.flag = &flag;
+  EXPECT_FALSE(find_gemm_choice(spec, joined)) << "a copy may wait for what the block computes";
+}
+
+// 256 tiles: 120 beside the copies, then 132 of all blocks, then 4.
+TEST(GemmChoiceText, is_of_blocks_that_join_where_that_ends_sooner) {
+  GemmSpec spec = product(2048, 4096, 4096);
+  spec.copy_blocks = 12;
+  EXPECT_GT(choose_gemm(spec, 132).joined, 0);
+  spec.copies = {{.bytes = std::int64_t{1} << 40}};
+  EXPECT_EQ(choose_gemm(spec, 132).joined, 0) << "the copies end later than the tiles";
+  spec.copies.clear();
+  spec.panels.front().rows = 512;
+  EXPECT_EQ(choose_gemm(spec, 132).joined, 0) << "all tiles are taken before";
+}
+
 }  // namespace bind_test
 }  // namespace harpe::cuda

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <set>
 
+#include "offers/gemm_tiles.h"
 #include "sim/run.h"
 #include "sim/tiles.h"
 #include "tests/unit/sim/plans.h"
@@ -68,10 +69,17 @@ TEST(Build, tasks_of_one_kernel_are_launched_once_and_stay) {
     const Task& task = plan.tasks[i];
     if (task.kind != TaskKind::Compute) continue;
     const bool first = seen.emplace(task.queue.value, task.kernel).second;
-    EXPECT_EQ(work_of(built, i).start, first ? us(2) : us(0));
+    EXPECT_EQ(work_of(built, i).start, first ? us(2 + 7) : us(0)) << "behind the others' rows";
     EXPECT_EQ(work_of(built, i).resident, !first);
   }
   EXPECT_EQ(seen.size(), 4U) << "a kernel per rank";
+}
+
+launch::LaunchPlan in_tiles_of(launch::LaunchPlan launches, const std::string& variant) {
+  for (launch::Launch& launch : launches.launches) {
+    for (launch::Kernel& kernel : launch.kernels) kernel.variant = variant;
+  }
+  return launches;
 }
 
 // The tasks of a kernel together take the time of the whole kernel, however it is cut.
@@ -79,7 +87,8 @@ TEST(Build, tasks_of_one_kernel_share_its_time) {
   const Machine machine = plain_machine(10);
   const std::vector<std::string> sizes = {"m=4096", "n=4096", "k=4096"};
   const auto sum = [&](const Plan& plan) {
-    const BuiltWorkload built = build_workload(plan, launched_on_all(plan), machine, {});
+    const launch::LaunchPlan launches = in_tiles_of(launched_on_all(plan), "tile 128x128 stages 6");
+    const BuiltWorkload built = build_workload(plan, launches, machine, {});
     double seconds = 0;
     for (std::size_t i = 0; i < plan.tasks.size(); ++i) {
       if (plan.tasks[i].kind == TaskKind::Compute) seconds += work_of(built, i).work.seconds();
@@ -100,11 +109,7 @@ class HeldTiles : public testing::Test {
   }
 
   BuiltWorkload build(const std::string& variant) {
-    launch::LaunchPlan launches = launched_on_all(plan_);
-    for (launch::Launch& launch : launches.launches) {
-      for (launch::Kernel& kernel : launch.kernels) kernel.variant = variant;
-    }
-    return build_workload(plan_, launches, machine_, {});
+    return build_workload(plan_, in_tiles_of(launched_on_all(plan_), variant), machine_, {});
   }
 
   // Each tail belongs to a rank's last GEMM, has its waits, and takes `seconds`.
@@ -129,19 +134,29 @@ class HeldTiles : public testing::Test {
     EXPECT_EQ(tails, 4) << "one for each rank";
   }
 
+  // Of a kernel in which each of the four SMs has one ticket.
+  static double seconds_of(const Tiling& tiling) {
+    Tickets tickets(tiling, 4);
+    tickets.add(1, 512, 256);
+    constexpr double kClock = 0.92 * 10e12 / (4096 * 4);
+    return tickets.clocks(1024 / kGemmStage) / kClock - us(2).seconds();
+  }
+
   static constexpr double kFlops = 2.0 * 512 * 256 * 1024;
   static constexpr double kSeconds = kFlops / 10e12;  // of all four tiles, one per SM
+  static constexpr GemmTile kTile = {.rows = 128, .columns = 256};
   Plan plan_ = plan_of("ag_gemm", {"m=512", "n=1024", "k=1024"}, "tp=4", "push");
   Machine machine_ = plain_machine(10);
 };
 
 // Three SMs hold the tiles of other panels, so no SM is free to help with the last tile.
 TEST_F(HeldTiles, a_tile_takes_what_all_of_a_wave_take) {
-  expect_tails(build("tile 128x256 stages 4"), kSeconds);
+  expect_tails(build("tile 128x256 stages 4"), seconds_of({.tile = kTile}));
 }
 
 TEST_F(HeldTiles, parts_of_tiles_take_parts_of_that) {
-  expect_tails(build("tile 128x256 stages 4 cut 4 behind tile 0"), kSeconds / 4);
+  const double all = seconds_of({.tile = kTile, .parts = 4, .whole = 0});
+  expect_tails(build("tile 128x256 stages 4 cut 4 behind tile 0"), all / 4);
 }
 
 // In a kernel without tiles, the last task may use all four SMs by splitting its depth, which loses
@@ -155,10 +170,7 @@ TEST_F(HeldTiles, others_take_no_less_than_their_last_task_by_itself) {
 TEST(Build, fused_stores_begin_once_whole_tiles_are_made) {
   const Plan plan = plan_of("gemm_rs", {"m=512", "n=256", "k=4096"}, "tp=4", "push");
   Machine machine = plain_machine(10);
-  launch::LaunchPlan launches = launched_on_all(plan);
-  for (launch::Launch& launch : launches.launches) {
-    for (launch::Kernel& kernel : launch.kernels) kernel.variant = "tile 128x256 stages 4";
-  }
+  const launch::LaunchPlan launches = in_tiles_of(launched_on_all(plan), "tile 128x256 stages 4");
   // One wave: all panels are complete at its end, however many there are.
   const BuiltRun run = run_plan(plan, launches, machine, {});
   const auto span_of = [&](std::int32_t activity) {

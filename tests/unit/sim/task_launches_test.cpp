@@ -7,7 +7,7 @@
 #include "compile/launches.h"
 #include "sim/build.h"
 #include "sim/simulate.h"
-#include "sim/tickets.h"
+#include "sim/variants.h"
 #include "tests/unit/sim/plans.h"
 
 namespace harpe::task_launches_test {

@@ -20,6 +20,11 @@ HP_DEVICE void init_barrier(Barrier* barrier, std::uint32_t arrivals) {
                : "memory");
 }
 
+// Its memory may then hold another barrier.
+HP_DEVICE void invalidate_barrier(Barrier* barrier) {
+  asm volatile("mbarrier.inval.shared::cta.b64 [%0];" ::"r"(shared_address(barrier)) : "memory");
+}
+
 // Orders earlier inits before uses by other threads, blocks of the cluster and the bulk copy
 // engine, behind a barrier.
 HP_DEVICE void fence_barrier_init() {

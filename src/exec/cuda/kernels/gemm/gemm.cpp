@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <limits>
-#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,30 +31,6 @@ std::int64_t cluster_tiles(const GemmSpec& spec, const GemmConfig& config,
   return (panel.rows + rows - 1) / rows * ((spec.n + config.tile_n - 1) / config.tile_n);
 }
 
-std::int64_t cluster_tiles(const GemmSpec& spec, const GemmConfig& config) {
-  std::int64_t tiles = 0;
-  for (const GemmPanelSpec& panel : spec.panels) tiles += cluster_tiles(spec, config, panel);
-  return tiles;
-}
-
-// The tiles that groups are expected to have. Row counts that choices bring vary by their square
-// root, and the last chunk of a panel is on average half empty.
-std::int64_t group_tiles(const GemmSpec& spec, const GemmConfig& config) {
-  std::map<std::int64_t, double> rows;  // by B
-  std::map<std::int64_t, double> ends;
-  for (const GemmPanelSpec& panel : spec.panels) {
-    const bool known = panel.likely_rows == 0;
-    rows[panel.b_first] += static_cast<double>(known ? panel.rows : panel.likely_rows);
-    ends[panel.b_first] += known ? 0 : config.chunk_rows() / 2.0;
-  }
-  double tiles = 0;
-  for (const auto& [first, count] : rows) {
-    const double spread = ends.at(first) > 0 ? 2 * std::sqrt(count) + ends.at(first) : 0;
-    tiles += std::ceil((count + spread) / config.tile_m);
-  }
-  return static_cast<std::int64_t>(tiles) * ((spec.n + config.tile_n - 1) / config.tile_n);
-}
-
 std::int64_t k_blocks(const GemmPanelSpec& panel) {
   std::int64_t blocks = 0;
   for (const GemmKChunkSpec& k_chunk : panel.k_chunks)
@@ -64,159 +38,7 @@ std::int64_t k_blocks(const GemmPanelSpec& panel) {
   return blocks;
 }
 
-// K blocks of the shortest panel, without addends: a cut must leave some to every part of it.
-std::int64_t least_blocks(const GemmSpec& spec) {
-  std::int64_t least = std::numeric_limits<std::int64_t>::max();
-  for (const GemmPanelSpec& panel : spec.panels) {
-    if (has_own_rows(panel)) least = std::min(least, k_blocks(panel));
-  }
-  return least;
-}
-
-// The factor by which a tile exceeds the tensor cores' time. Tiles of 320 columns have few stages;
-// those of 64 rows load many bytes for the work they do.
-double loss_of(const GemmConfig& config) {
-  if (config.tile_n >= 320) return config.tile_m == 128 ? 1.03 : 1.15;
-  return config.tile_n > 128 ? 1.01 : 1.02;
-}
-
-// Clocks of an SM for one stage, fitted to times on H200 (kernel_times.md). The tensor cores do
-// 32 x 64 multiply-adds per clock: 32 values of C with all of a stage's K. The L2 cache delivers
-// 7,370 bytes per clock to all thread blocks together and 68 to one. With `reads_memory` each byte
-// of B is read once, from memory, at the rate of few rows.
-double stage_clocks(const GemmConfig& config, std::int64_t active_blocks, bool reads_memory) {
-  const double multiply = config.tile_m * config.tile_n / 32.0 * loss_of(config);
-  const auto active = static_cast<double>(active_blocks);
-  const double rate = std::min(68.0, (reads_memory ? kStreamedThroughCache : 7370.0) / active);
-  const double cached =
-      std::max(multiply, (config.a_bytes() + config.b_bytes() / config.cluster) / rate);
-  if (!reads_memory) return cached;
-  return std::max(cached,
-                  config.b_bytes() * active / config.cluster / streamed_from_memory(active));
-}
-
-// Whether C is one row of tiles. As in groups, each weight then serves few rows, and the L2 cache
-// does not hold what another tile reads again.
-bool has_one_row_of_tiles(const GemmSpec& spec, const GemmConfig& config) {
-  return spec.panels.size() == 1 && spec.panels.front().rows <= config.tile_m * config.cluster;
-}
-
-// The part of storing a tile that nothing hides; with ping_pong the other consumer multiplies.
-double store_clocks(const GemmConfig& config) {
-  return config.ping_pong ? 800.0 : 8.5 * config.tile_n;
-}
-
-// The start of a launch, which takes longer with clusters, and the store of the last tile, which
-// nothing hides. Where one cluster has all rows, what it saves of memory makes up for the cluster.
-double edge_clocks(const GemmSpec& spec, const GemmConfig& config) {
-  const bool has_all =
-      has_one_row_of_tiles(spec, config) && spec.panels.front().rows > config.tile_m;
-  return 5400.0 + (config.cluster == 1 || has_all ? 0.0 : 1000.0) +
-         (config.ping_pong ? 0.21 * config.tile_m * config.tile_n : 7.0 * config.tile_n);
-}
-
-// A block writes its sums `rounds` times; the last block of a tile then reads all parts.
-double cut_clocks(const GemmConfig& config, int parts, std::int64_t rounds) {
-  return 9000.0 * static_cast<double>(rounds) +
-         (1 + parts) * config.tile_m * config.tile_n * 4 / 61.0;
-}
-
-struct Tail {
-  int parts = 1;
-  double clocks = 0;
-};
-
-// The best cut of `rest` tiles that do not fill a wave, into parts that fill waves.
-// `clocks_of(parts)`: clocks of a whole tile when tiles are cut into `parts`.
-template <class ClocksOf>
-Tail best_tail(const GemmConfig& config, std::int64_t rest, std::int64_t clusters, int most_parts,
-               const ClocksOf& clocks_of) {
-  Tail best{.parts = 1, .clocks = rest == 0 ? 0.0 : clocks_of(1)};
-  if (!config.cuts) return best;
-  for (int parts = 2; parts <= most_parts && rest > 0; ++parts) {
-    const std::int64_t rounds = (rest * parts + clusters - 1) / clusters;
-    const double clocks =
-        static_cast<double>(rounds) * clocks_of(parts) / parts + cut_clocks(config, parts, rounds);
-    if (clocks < best.clocks) best = {.parts = parts, .clocks = clocks};
-  }
-  return best;
-}
-
-// The share of panels that wait for flags of their rows.
-double awaited_share(const GemmSpec& spec) {
-  const auto awaited = std::ranges::count_if(spec.panels, awaits_rows);
-  return static_cast<double>(awaited) / static_cast<double>(spec.panels.size());
-}
-
-// Clocks until the last tile where rows arrive during the kernel. A cluster holds its tile even if
-// the rows have not arrived, so from the arrival of a panel on the kernel takes at least as long as
-// one cluster takes for its tiles from the panel's first one on. Panels arrive one after the other,
-// at the rate of a link. Of rows that arrive in K chunks the first are multiplied meanwhile.
-double held_clocks(const GemmSpec& spec, const GemmChoice& choice, std::int64_t clusters,
-                   double tile_clocks) {
-  constexpr double kLink = 222;  // bytes a clock: 389 GB/s at 1.755 GHz
-  const std::int64_t tiles = cluster_tiles(spec, choice.config);
-  const std::int64_t whole = choice.parts > 1 ? choice.full_tiles : tiles;
-  const auto rounds = [&](std::int64_t tickets) {
-    return static_cast<double>((std::max<std::int64_t>(0, tickets) + clusters - 1) / clusters);
-  };
-  const double cut = rounds((tiles - whole) * choice.parts) / choice.parts;
-  double bytes = 0;
-  double most = 0;
-  std::int64_t first = 0;  // tile of the panel
-  for (const GemmPanelSpec& panel : spec.panels) {
-    if (awaits_rows(panel) && panel.k_chunks.size() == 1) {
-      bytes += 2.0 * static_cast<double>(panel.rows * panel.k_chunks.front().k_count);
-      most = std::max(most, bytes / kLink + (rounds(whole - first) + cut) * tile_clocks);
-    }
-    first += cluster_tiles(spec, choice.config, panel);
-  }
-  return most;
-}
-
-struct Estimate {
-  GemmChoice choice;
-  double clocks = 0;
-};
-
-Estimate estimate(const GemmSpec& spec, const GemmConfig& config, int blocks) {
-  const std::int64_t clusters = (blocks - spec.copy_blocks) / config.cluster;
-  HP_CHECK(clusters > 0, "check() was not asked");
-  if (config.few_rows) {
-    const StreamEstimate found = estimate_streams(spec, config, blocks - spec.copy_blocks);
-    GemmChoice choice = whole_gemm(spec, config);
-    choice.parts = found.streams;
-    choice.stream_blocks = found.stream_blocks;
-    return {.choice = choice, .clocks = found.clocks};
-  }
-  const std::int64_t tiles =
-      config.groups ? group_tiles(spec, config) : cluster_tiles(spec, config);
-  const auto least = static_cast<double>(least_blocks(spec));
-  const bool is_one_row = has_one_row_of_tiles(spec, config);
-  // With one row of tiles, all parts that run at once share the memory's bandwidth.
-  const auto tile_clocks = [&](int parts) {
-    const std::int64_t at_once = std::min(clusters, is_one_row ? tiles * parts : tiles);
-    return least * stage_clocks(config, at_once * config.cluster, is_one_row || config.groups) +
-           store_clocks(config);
-  };
-  const std::int64_t rest = tiles % clusters;
-  const Tail tail = best_tail(config, rest, clusters, most_parts(spec), tile_clocks);
-  GemmChoice choice = whole_gemm(spec, config);
-  if (tail.parts > 1) {
-    choice.full_tiles = static_cast<int>(tiles - rest);
-    choice.parts = tail.parts;
-  }
-  // Rows that arrive last may find all thread blocks busy; of two similar variants the one with the
-  // smaller tile then ends first.
-  constexpr double kHeld = 0.1;
-  const double waves = static_cast<double>(tiles / clusters) + kHeld * awaited_share(spec);
-  const double held = config.groups ? 0 : held_clocks(spec, choice, clusters, tile_clocks(1));
-  return {
-      .choice = choice,
-      .clocks = edge_clocks(spec, config) + std::max(waves * tile_clocks(1) + tail.clocks, held)};
-}
-
-device::GemmStore store_of(const GemmSpec& spec) {
+GemmStore store_of(const GemmSpec& spec) {
   if (spec.add) return stores_in_bulk(spec) ? GemmStore::Add : GemmStore::DirectAdd;
   return stores_in_bulk(spec) ? GemmStore::Bulk : GemmStore::Direct;
 }
@@ -395,13 +217,15 @@ Checked<Ok> check(const GemmSpec& spec, int blocks) {
   return Ok{};
 }
 
-GemmChoice cut_gemm(const GemmSpec& spec, const GemmConfig& config, int blocks) {
-  return estimate(spec, config, blocks).choice;
-}
-
 bool has_addends(const GemmSpec& spec) {
   return std::ranges::any_of(spec.panels,
                              [](const GemmPanelSpec& panel) { return !panel.addends.empty(); });
+}
+
+bool can_join(const GemmSpec& spec) {
+  return spec.copy_blocks > 0 && std::ranges::none_of(spec.copies, [](const device::CopyJob& copy) {
+           return copy.ready.flag != nullptr;
+         });
 }
 
 bool adds_to_sums(const GemmSpec& spec) {
@@ -436,6 +260,20 @@ std::vector<GemmConfig> gemm_configs(const GemmSpec& spec) {
   return configs;
 }
 
+std::int64_t cluster_tiles(const GemmSpec& spec, const GemmConfig& config) {
+  std::int64_t tiles = 0;
+  for (const GemmPanelSpec& panel : spec.panels) tiles += cluster_tiles(spec, config, panel);
+  return tiles;
+}
+
+std::int64_t least_blocks(const GemmSpec& spec) {
+  std::int64_t least = std::numeric_limits<std::int64_t>::max();
+  for (const GemmPanelSpec& panel : spec.panels) {
+    if (has_own_rows(panel)) least = std::min(least, k_blocks(panel));
+  }
+  return least;
+}
+
 int most_parts(const GemmSpec& spec) {
   constexpr std::int64_t kLeastBlocks = 4;  // K blocks of a part
   constexpr std::int64_t kMostParts = 12;
@@ -447,25 +285,6 @@ GemmChoice whole_gemm(const GemmSpec& spec, const GemmConfig& config) {
           .full_tiles = config.few_rows ? 0 : static_cast<int>(cluster_tiles(spec, config)),
           .parts = 1,
           .group = config.cluster == 2 ? 8 : 16};
-}
-
-GemmChoice choose_gemm(const GemmSpec& spec, int blocks) {
-  const bool is_awaited_inside = std::ranges::any_of(spec.panels, is_awaited);
-  Estimate best{.choice = {}, .clocks = std::numeric_limits<double>::infinity()};
-  const std::vector<GemmConfig> configs = gemm_configs(spec);
-  // Up to this size no other kernel was faster by more than the noise (kernel_times.md).
-  constexpr std::int64_t kRowsOfOneKernel = 32;
-  const bool has_few = std::ranges::any_of(configs, &GemmConfig::few_rows);
-  const bool are_few = has_few && rows_in_tile(spec) <= kRowsOfOneKernel;
-  for (const GemmConfig& config : configs) {
-    if (are_few && !config.few_rows) continue;
-    // Stores to a peer are slow; with ping_pong the other consumer multiplies in the meantime.
-    if (is_awaited_inside && !config.ping_pong && !config.few_rows) continue;
-    const Estimate found = estimate(spec, config, blocks);
-    if (found.clocks < best.clocks) best = found;
-  }
-  HP_CHECK(std::isfinite(best.clocks), "check() was not asked");
-  return best.choice;
 }
 
 std::uint32_t arrivals(const GemmPanelSpec& panel, std::int64_t n, const GemmChoice& choice) {

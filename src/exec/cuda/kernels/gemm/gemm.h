@@ -121,16 +121,25 @@ struct GemmSpec {
 
 // The variant for a spec and its cut. The tiles after the first `full_tiles` are cut into `parts`
 // along K. For few rows, `parts` is the number of streams that B is cut into, and `stream_blocks`
-// the number of thread blocks, or pairs of blocks, that share a stream.
+// the number of thread blocks, or pairs of blocks, that share a stream. `joined` > 0: from this
+// ticket on, a tile or a part of one, the thread blocks that copy compute too, behind their copies.
 struct GemmChoice {
   device::GemmConfig config;
   int full_tiles = 0;
   int parts = 1;
   int group = 8;
   int stream_blocks = 1;
+  int joined = 0;
 };
 
 [[nodiscard]] bool has_addends(const GemmSpec& spec);
+// The tiles of all clusters; a cluster's tiles count as one. Panels without rows of their own have
+// none.
+[[nodiscard]] std::int64_t cluster_tiles(const GemmSpec& spec, const device::GemmConfig& config);
+// K blocks of the shortest panel, without addends: a cut must leave some to every part of it.
+[[nodiscard]] std::int64_t least_blocks(const GemmSpec& spec);
+// Whether copying thread blocks may compute behind their copies: no copy waits for a flag.
+[[nodiscard]] bool can_join(const GemmSpec& spec);
 // Whether a panel with its own sums has addends.
 [[nodiscard]] bool adds_to_sums(const GemmSpec& spec);
 // The number of panels with their own rows of A. They precede the panels that share rows.

@@ -9,6 +9,7 @@ namespace {
 
 constexpr std::string_view kCut = " cut ";
 constexpr std::string_view kBehind = " behind tile ";
+constexpr std::string_view kJoined = " joined at ticket ";
 constexpr std::string_view kStreams = " streams ";
 constexpr std::string_view kOfBlocks = " by ";
 
@@ -30,6 +31,25 @@ std::string print_tile(const device::GemmConfig& config) {
          (config.ping_pong ? " ping-pong" : "");
 }
 
+// Reads how a kernel of tiles cuts them, and when copying thread blocks join; false if it cannot.
+bool read_cut(const GemmSpec& spec, std::string_view text, GemmChoice& choice) {
+  const int tiles = choice.full_tiles;
+  if (text.starts_with(kCut)) {
+    const int parts = take_count(kCut, text).value_or(0);
+    const int behind = take_count(kBehind, text).value_or(-1);
+    const bool can_be = choice.config.cuts && parts > 1 && parts <= most_parts(spec) &&
+                        behind >= 0 && behind < tiles;
+    if (!can_be) return false;
+    choice.parts = parts;
+    choice.full_tiles = behind;
+  }
+  if (text.starts_with(kJoined)) {
+    choice.joined = take_count(kJoined, text).value_or(0);
+    if (!can_join(spec) || choice.joined < 1 || choice.joined >= tiles) return false;
+  }
+  return text.empty();
+}
+
 }  // namespace
 
 std::string print(const GemmChoice& choice) {
@@ -39,11 +59,12 @@ std::string print(const GemmChoice& choice) {
     if (choice.stream_blocks == 1) return text;
     return text.append(kOfBlocks).append(std::to_string(choice.stream_blocks));
   }
-  if (choice.parts == 1) return text;
-  text += kCut;
-  text += std::to_string(choice.parts);
-  text += kBehind;
-  return text + std::to_string(choice.full_tiles);
+  if (choice.parts > 1) {
+    text.append(kCut).append(std::to_string(choice.parts));
+    text.append(kBehind).append(std::to_string(choice.full_tiles));
+  }
+  if (choice.joined > 0) text.append(kJoined).append(std::to_string(choice.joined));
+  return text;
 }
 
 bool is_of_few_rows(std::string_view text) { return text.find(kStreams) != std::string_view::npos; }
@@ -64,15 +85,7 @@ std::optional<GemmChoice> find_gemm_choice(const GemmSpec& spec, std::string_vie
       choice.stream_blocks = blocks;
       return choice;
     }
-    if (rest.empty()) return choice;
-    const std::optional<int> parts = take_count(kCut, rest);
-    const std::optional<int> behind = parts ? take_count(kBehind, rest) : std::nullopt;
-    const bool can_be = behind && rest.empty() && config.cuts && *parts > 1 && *behind >= 0 &&
-                        *behind < choice.full_tiles && *parts <= most_parts(spec);
-    if (!can_be) continue;
-    choice.parts = *parts;
-    choice.full_tiles = *behind;
-    return choice;
+    if (read_cut(spec, rest, choice)) return choice;
   }
   return std::nullopt;
 }

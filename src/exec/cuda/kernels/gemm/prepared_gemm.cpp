@@ -284,14 +284,15 @@ Checked<Ok> place_copies(const Device& device, const GemmSpec& spec, GemmArgs& a
   return Ok{};
 }
 
-// All consumers and copying blocks end the execution.
+// All consumers and all copies end the execution.
 void place_bounds(const GemmSpec& spec, const GemmConfig& config, int grid, GemmArgs& args) {
   args.bounds = spec.bounds;
   if (spec.bounds.ended == nullptr) return;
   HP_CHECK(!config.groups && spec.wait.poison != nullptr,
            "launch plans have other kernels stand between executions");
+  const int alone = args.joined == GemmArgs::kNeverJoined ? spec.copy_blocks : 0;
   args.bounds.arrivals =
-      static_cast<std::uint32_t>((grid - spec.copy_blocks) * config.consumers() + spec.copy_blocks);
+      static_cast<std::uint32_t>((grid - alone) * config.consumers() + spec.copy_blocks);
   args.wait.ahead = 1;
   if (config.few_rows) args.waits += spec.bounds.wait_count;
 }
@@ -348,6 +349,7 @@ Checked<PreparedGemm> PreparedGemm::make(KernelLibrary& library, const GemmSpec&
   const int clusters = config.few_rows ? units : (at_once - spec.copy_blocks) / config.cluster;
   const int cluster = config.few_rows ? cluster_of(choice) : config.cluster;
   const int grid = std::min(units, clusters) * cluster + spec.copy_blocks;
+  args.joined = choice.joined > 0 ? choice.joined : GemmArgs::kNeverJoined;
   args.b_apart = config.few_rows ? clocks_between_loads(spec, config, grid - spec.copy_blocks) : 0;
   place_bounds(spec, config, grid, args);
   gemm.shape_ = {.grid = {static_cast<std::uint32_t>(grid), 1, 1},

@@ -175,6 +175,7 @@ HP_DEVICE void copy_granules(const GemmArgs& args, const GemmShared<kConfig>& sh
   CopyRun(args.copies, args.copy_count, static_cast<int>(blockIdx.x), args.copy_blocks, shared.a(0),
           filled)
       .finish(waiter);
+  for (int slot = 0; slot < kCopySlots; ++slot) invalidate_barrier(&filled[slot]);
 }
 
 // By a whole warp whose threads store or copy, before they do. Where the kernel bounds the
@@ -187,30 +188,39 @@ HP_DEVICE void begin_stores(const GemmArgs& args, bool raises) {
 
 // By a thread after its stores or copies are complete, not only read.
 HP_DEVICE void end_stores(const GemmArgs& args) {
-  if (args.bounds.ended != nullptr) {
-    fence_proxy_async();
-    end_bounds(args.wait, args.bounds);
+  if (args.bounds.ended == nullptr) return;
+  fence_proxy_async();
+  end_bounds(args.wait, args.bounds);
+}
+
+// By all threads of a block that copies.
+template <GemmConfig kConfig>
+HP_DEVICE void copy_first(const GemmArgs& args, const GemmShared<kConfig>& shared, int warp) {
+  await_kernel_before();
+  if (warp == 0) {
+    begin_stores(args, true);
+    if (elected()) {
+      note_begin(args.wait, true);
+      copy_granules<kConfig>(args, shared);
+      end_stores(args);
+      note_end(args.wait);
+    }
+    __syncwarp();
   }
-  note_end(args.wait);
+  __syncthreads();
 }
 
 // One thread of each warp of the producer warpgroup.
 template <GemmConfig kConfig>
 HP_DEVICE void move_data(const GemmArgs& args, const GemmShared<kConfig>& shared,
-                         const GemmWalk<kConfig>& walk, bool copies, int warp) {
-  if (copies) {
-    if constexpr (kConfig.copies) {
-      if (warp == 0) {
-        copy_granules<kConfig>(args, shared);
-        end_stores(args);
-      }
-    }
-  } else if (warp == 3) {
+                         const GemmWalk<kConfig>& walk, bool has_copied, int warp) {
+  if (warp == 3) {
     if (args.waits > 0) watch_arrivals<kConfig>(args, shared, walk);
   } else if (warp > 0) {
     if constexpr (in_bulk(kConfig.store)) {
       store_boxes<kConfig>(args, shared, walk, warp - 1);
       end_stores(args);
+      if (!has_copied) note_end(args.wait);
     }
   } else if constexpr (kConfig.groups) {
     let_next_kernel_begin();
@@ -220,29 +230,36 @@ HP_DEVICE void move_data(const GemmArgs& args, const GemmShared<kConfig>& shared
   }
 }
 
-// The whole kernel. The first args.copy_blocks thread blocks copy, the others compute tiles.
+// The whole kernel. The first args.copy_blocks thread blocks copy, the others compute tiles; from
+// args.joined on, all do. Notes of a block that has copied are those of its copies.
 // `memory` is the dynamic shared memory: GemmConfig::shared_bytes bytes, aligned to 1,024.
 template <GemmConfig kConfig>
 HP_DEVICE void gemm(const GemmArgs& args, char* memory) {
   static_assert(legal(kConfig));
   constexpr int kBegun = 5;  // named barrier; consumers use 1 to 4
   const GemmShared<kConfig> shared{memory};
-  const bool copies = kConfig.copies && static_cast<int>(blockIdx.x) < args.copy_blocks;
+  const bool has_copied = kConfig.copies && static_cast<int>(blockIdx.x) < args.copy_blocks;
   const int warp = __shfl_sync(0xffffffff, static_cast<int>(threadIdx.x) / 32, 0);
+  if constexpr (kConfig.copies) {
+    if (has_copied) {
+      copy_first<kConfig>(args, shared, warp);
+      if (args.joined == GemmArgs::kNeverJoined) return;
+    }
+  }
   // The setup is spread over warps, so that the loading warp reaches its first load early.
-  if (warp == 0 && !copies && elected()) init_stages<kConfig>(shared);
+  if (warp == 0 && elected()) init_stages<kConfig>(shared);
   if (warp == 1 && elected()) {
     prefetch_map(&args.b);
     prefetch_map(&k_chunk_of(args, 0).map);
   }
-  if (warp == 3 && !copies) init_boxes<kConfig>(shared);
+  if (warp == 3) init_boxes<kConfig>(shared);
   __syncwarp();
   if constexpr (kConfig.cluster > 1) announce_barriers();
   const bool reads_ahead = reads_b_ahead<kConfig>(args);
   if (!reads_ahead) await_kernel_before();
   if constexpr (kConfig.groups) count_rows<kConfig>(args, shared);
   const GemmWalk<kConfig> walk(args, shared.rows());
-  if (warp == 1 && !copies && elected()) look_early<kConfig>(args, shared, walk);
+  if (warp == 1 && elected()) look_early<kConfig>(args, shared, walk);
   if (warp == 2 && elected()) {
     if (in_bulk(kConfig.store)) prefetch_map(&panel_of(args, 0).c);
   }
@@ -253,23 +270,25 @@ HP_DEVICE void gemm(const GemmArgs& args, char* memory) {
     sync_threads(kBegun, kConfig.threads());
   }
   if constexpr (kConfig.cluster > 1) await_cluster();
-  if (reads_ahead && (warp != 0 || copies)) await_kernel_before();
-  if (warp == 2 && elected()) note_begin(args.wait, copies);
+  if (reads_ahead && warp != 0) await_kernel_before();
+  if (warp == 2 && elected() && !has_copied) note_begin(args.wait, false);
   // In this order the compiler places the load code first, where it is fetched soonest.
   if (warp >= 4) {
     grow_registers<kConfig.consumer_registers()>();
-    if (!copies) {
-      constexpr bool kStores = !in_bulk(kConfig.store);
-      if (kStores) begin_stores(args, warp == 4);
-      multiply_tiles<kConfig>(args, shared, warp / 4 - 1);
-      if (kStores && args.bounds.ended != nullptr) sync_threads(warp / 4, 128);
-      if (kStores && threadIdx.x % 128 == 0) end_stores(args);
+    constexpr bool kStores = !in_bulk(kConfig.store);
+    if (kStores) begin_stores(args, warp == 4 && !has_copied);
+    multiply_tiles<kConfig>(args, shared, warp / 4 - 1);
+    if (kStores && args.bounds.ended != nullptr) sync_threads(warp / 4, 128);
+    if (kStores && threadIdx.x % 128 == 0) {
+      end_stores(args);
+      if (!has_copied) note_end(args.wait);
     }
   } else {
     shrink_registers<kConfig.mover_registers()>();
-    const bool stores = copies ? warp == 0 : in_bulk(kConfig.store) && (warp == 1 || warp == 2);
-    if (stores) begin_stores(args, copies || warp == 1);
-    if (elected()) move_data<kConfig>(args, shared, walk, copies, warp);
+    if (in_bulk(kConfig.store) && (warp == 1 || warp == 2)) {
+      begin_stores(args, warp == 1 && !has_copied);
+    }
+    if (elected()) move_data<kConfig>(args, shared, walk, has_copied, warp);
     __syncwarp();
   }
 }

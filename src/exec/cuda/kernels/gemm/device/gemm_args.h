@@ -101,7 +101,10 @@ struct GemmArgs {
   const CopyJob* copies;
   std::int32_t copy_count;
   std::int32_t copy_blocks;  // the first thread blocks of the grid copy; a multiple of the cluster
-  std::int32_t b_apart;      // few rows: clocks between the loads that first fill the ring with B
+  // Tile kernels: the unit from which on blocks that have copied compute too; no copy then waits.
+  std::int32_t joined;
+  static constexpr std::int32_t kNeverJoined = 1 << 30;
+  std::int32_t b_apart;  // few rows: clocks between the loads that first fill the ring with B
 };
 
 }  // namespace harpe::device

@@ -51,21 +51,30 @@ struct GroupChunk {
 };
 
 // The units of one cluster in order. Every role of a block has its own walk. The walks agree,
-// because they depend only on the arguments and on the groups' row counts.
+// because they depend only on the arguments and on the groups' row counts. Clusters that copy first
+// take units only from args.joined on, where all clusters count, those that copied first.
 template <GemmConfig kConfig>
 class GemmWalk {
  public:
   HP_DEVICE GemmWalk(const GemmArgs& args, GroupRows rows)
       : args_(args),
         rows_(rows),
-        stride_((static_cast<int>(gridDim.x) - args.copy_blocks) / kConfig.cluster),
-        unit_((static_cast<int>(blockIdx.x) - args.copy_blocks) / kConfig.cluster) {
+        cluster_(static_cast<int>(blockIdx.x) / kConfig.cluster),
+        clusters_(static_cast<int>(gridDim.x) / kConfig.cluster),
+        unit_(cluster_ - args.copy_blocks / kConfig.cluster) {
+    if (unit_ < 0) unit_ = args.joined + cluster_;
     locate();
   }
 
   [[nodiscard]] HP_DEVICE bool valid() const { return valid_; }
   HP_DEVICE void next() {
-    unit_ += stride_;
+    const int joined = kConfig.copies ? args_.joined : GemmArgs::kNeverJoined;
+    if (unit_ >= joined) {
+      unit_ += clusters_;
+    } else {
+      unit_ += clusters_ - args_.copy_blocks / kConfig.cluster;
+      if (unit_ >= joined) unit_ = joined + cluster_;
+    }
     ++count_;
     locate();
   }
@@ -169,7 +178,8 @@ class GemmWalk {
 
   const GemmArgs& args_;
   GroupRows rows_;
-  int stride_;
+  int cluster_;
+  int clusters_;
   int unit_;
   int count_ = 0;
   int panel_ = 0;

@@ -1,0 +1,212 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <vector>
+
+#include "exec/cuda/kernels/gemm/few_rows.h"
+#include "exec/cuda/kernels/gemm/gemm.h"
+#include "offers/gemm_tiles.h"
+#include "support/check.h"
+
+// Which kernel multiplies, and how it cuts its tiles: the one of the fewest estimated clocks.
+namespace harpe::cuda {
+namespace {
+
+using device::GemmConfig;
+
+// The tiles that groups are expected to have. Row counts that choices bring vary by their square
+// root, and the last chunk of a panel is on average half empty.
+std::int64_t group_tiles(const GemmSpec& spec, const GemmConfig& config) {
+  std::map<std::int64_t, double> rows;  // by B
+  std::map<std::int64_t, double> ends;
+  for (const GemmPanelSpec& panel : spec.panels) {
+    const bool known = panel.likely_rows == 0;
+    rows[panel.b_first] += static_cast<double>(known ? panel.rows : panel.likely_rows);
+    ends[panel.b_first] += known ? 0 : config.chunk_rows() / 2.0;
+  }
+  double tiles = 0;
+  for (const auto& [first, count] : rows) {
+    const double spread = ends.at(first) > 0 ? 2 * std::sqrt(count) + ends.at(first) : 0;
+    tiles += std::ceil((count + spread) / config.tile_m);
+  }
+  return static_cast<std::int64_t>(tiles) * ((spec.n + config.tile_n - 1) / config.tile_n);
+}
+
+GemmTile tile_of(const GemmConfig& config) {
+  return {.rows = config.tile_m,
+          .columns = config.tile_n,
+          .cluster = config.cluster,
+          .ping_pong = config.ping_pong};
+}
+
+// Clocks of an SM for one stage. With `reads_memory` each byte of B is read once, from memory, at
+// the rate of few rows.
+double stage_clocks(const GemmConfig& config, std::int64_t active_blocks, bool reads_memory) {
+  const auto active = static_cast<double>(active_blocks);
+  const double cached = cached_bytes_per_clock(active);
+  const double rate = reads_memory ? std::min(cached, kStreamedThroughCache / active) : cached;
+  const double clocks = harpe::stage_clocks(tile_of(config), rate);
+  if (!reads_memory) return clocks;
+  return std::max(clocks,
+                  config.b_bytes() * active / config.cluster / streamed_from_memory(active));
+}
+
+// Whether C is one row of tiles. As in groups, each weight then serves few rows, and the L2 cache
+// does not hold what another tile reads again.
+bool has_one_row_of_tiles(const GemmSpec& spec, const GemmConfig& config) {
+  return spec.panels.size() == 1 && spec.panels.front().rows <= config.tile_m * config.cluster;
+}
+
+// Where one cluster has all rows, what it saves of memory makes up for its later start.
+double edge_clocks(const GemmSpec& spec, const GemmConfig& config) {
+  GemmTile tile = tile_of(config);
+  const bool has_all =
+      has_one_row_of_tiles(spec, config) && spec.panels.front().rows > config.tile_m;
+  if (has_all) tile.cluster = 1;
+  return harpe::edge_clocks(tile);
+}
+
+struct Tail {
+  int parts = 1;
+  double clocks = 0;
+};
+
+// The best cut of `rest` tiles that do not fill a wave, into parts that fill waves.
+// `clocks_of(parts)`: clocks of a whole tile when tiles are cut into `parts`.
+template <class ClocksOf>
+Tail best_tail(const GemmConfig& config, std::int64_t rest, std::int64_t clusters, int most_parts,
+               const ClocksOf& clocks_of) {
+  Tail best{.parts = 1, .clocks = rest == 0 ? 0.0 : clocks_of(1)};
+  if (!config.cuts) return best;
+  for (int parts = 2; parts <= most_parts && rest > 0; ++parts) {
+    const std::int64_t rounds = (rest * parts + clusters - 1) / clusters;
+    const double clocks = static_cast<double>(rounds) * clocks_of(parts) / parts +
+                          leave_clocks(rounds) + add_up_clocks(tile_of(config), parts);
+    if (clocks < best.clocks) best = {.parts = parts, .clocks = clocks};
+  }
+  return best;
+}
+
+constexpr double kLink = 260;    // bytes a clock: 389 GB/s at 1.5 GHz
+constexpr double kFirst = 5500;  // clocks from the start of the kernel until rows arrive
+
+double copied_bytes(const GemmSpec& spec) {
+  double bytes = 0;
+  for (const device::CopyJob& copy : spec.copies) bytes += static_cast<double>(copy.bytes);
+  return bytes;
+}
+
+// Clocks until the last tile, where rows arrive during the kernel: a late panel delays all later
+// tickets of its thread blocks. Panels arrive one after the other, at the rate of a link. Of rows
+// that arrive in K chunks the first are multiplied meanwhile.
+double held_clocks(const GemmSpec& spec, const GemmChoice& choice, std::int64_t clusters,
+                   double tile_clocks) {
+  Tiling tiling{.tile = tile_of(choice.config), .parts = choice.parts, .whole = choice.full_tiles};
+  if (choice.joined > 0) tiling.joined = choice.joined;
+  Tickets tickets(tiling, clusters, spec.copy_blocks / choice.config.cluster);
+  std::vector<double> arrivals;
+  double bytes = 0;
+  for (const GemmPanelSpec& panel : spec.panels) {
+    if (panel.rows_of >= 0) continue;  // it shares rows
+    tickets.add(1, static_cast<double>(panel.rows), static_cast<double>(spec.n));
+    const bool is_late = awaits_rows(panel) && panel.k_chunks.size() == 1;
+    if (is_late) bytes += 2.0 * static_cast<double>(panel.rows * panel.k_chunks.front().k_count);
+    arrivals.push_back(is_late ? kFirst + bytes / kLink : 0);
+  }
+  double most = 0;
+  for (std::size_t panel = 0; panel < arrivals.size(); ++panel) {
+    const double steps = tickets.steps(panel, arrivals.size() - 1);
+    most = std::max(most, arrivals[panel] + steps * tile_clocks);
+  }
+  if (choice.joined > 0) {
+    const double copies = copied_clocks(copied_bytes(spec));
+    most = std::max(most, copies + tickets.steps_of_copiers() * tile_clocks);
+  }
+  return most + tickets.cut_clocks();
+}
+
+struct Estimate {
+  GemmChoice choice;
+  double clocks = 0;
+};
+
+Estimate estimate_streamed(const GemmSpec& spec, const GemmConfig& config, int blocks) {
+  const StreamEstimate found = estimate_streams(spec, config, blocks - spec.copy_blocks);
+  GemmChoice choice = whole_gemm(spec, config);
+  choice.parts = found.streams;
+  choice.stream_blocks = found.stream_blocks;
+  return {.choice = choice, .clocks = found.clocks};
+}
+
+// `rounds` > 0: behind so many tiles of each other cluster, those that copy compute too.
+Estimate estimate_tiled(const GemmSpec& spec, const GemmConfig& config, int blocks,
+                        std::int64_t rounds) {
+  const std::int64_t clusters = (blocks - spec.copy_blocks) / config.cluster;
+  HP_CHECK(clusters > 0, "check() was not asked");
+  const std::int64_t all = rounds > 0 ? blocks / config.cluster : clusters;
+  const std::int64_t tiles =
+      config.groups ? group_tiles(spec, config) : cluster_tiles(spec, config);
+  const auto least = static_cast<double>(least_blocks(spec));
+  const bool is_one_row = has_one_row_of_tiles(spec, config);
+  // With one row of tiles, all parts that run at once share the memory's bandwidth.
+  const auto tile_clocks = [&](int parts) {
+    const std::int64_t at_once = std::min(all, is_one_row ? tiles * parts : tiles);
+    return least * stage_clocks(config, at_once * config.cluster, is_one_row || config.groups) +
+           store_clocks(tile_of(config));
+  };
+  GemmChoice choice = whole_gemm(spec, config);
+  choice.joined = static_cast<int>(rounds * clusters);
+  const std::int64_t rest = (tiles - choice.joined) % all;
+  const Tail tail = best_tail(config, rest, all, most_parts(spec), tile_clocks);
+  if (tail.parts > 1) {
+    choice.full_tiles = static_cast<int>(tiles - rest);
+    choice.parts = tail.parts;
+  }
+  double clocks = static_cast<double>(tiles / clusters) * tile_clocks(1) + tail.clocks;
+  if (choice.joined > 0 || (!config.groups && std::ranges::any_of(spec.panels, awaits_rows))) {
+    clocks = held_clocks(spec, choice, clusters, tile_clocks(1));
+  }
+  return {.choice = choice, .clocks = edge_clocks(spec, config) + clocks};
+}
+
+Estimate estimate(const GemmSpec& spec, const GemmConfig& config, int blocks) {
+  if (config.few_rows) return estimate_streamed(spec, config, blocks);
+  Estimate best = estimate_tiled(spec, config, blocks, 0);
+  if (!can_join(spec)) return best;
+  constexpr std::int64_t kMostRounds = 4;
+  const std::int64_t clusters = (blocks - spec.copy_blocks) / config.cluster;
+  for (std::int64_t rounds = 1; rounds <= kMostRounds; ++rounds) {
+    if (rounds * clusters >= cluster_tiles(spec, config)) break;
+    const Estimate joined = estimate_tiled(spec, config, blocks, rounds);
+    if (joined.clocks < best.clocks) best = joined;
+  }
+  return best;
+}
+
+}  // namespace
+
+GemmChoice cut_gemm(const GemmSpec& spec, const GemmConfig& config, int blocks) {
+  return estimate(spec, config, blocks).choice;
+}
+
+GemmChoice choose_gemm(const GemmSpec& spec, int blocks) {
+  const bool is_awaited_inside = std::ranges::any_of(spec.panels, is_awaited);
+  Estimate best{.choice = {}, .clocks = std::numeric_limits<double>::infinity()};
+  const std::vector<GemmConfig> configs = gemm_configs(spec);
+  // Up to this size no other kernel was faster by more than the noise (kernel_times.md).
+  constexpr std::int64_t kRowsOfOneKernel = 32;
+  const bool has_few = std::ranges::any_of(configs, &GemmConfig::few_rows);
+  const bool are_few = has_few && rows_in_tile(spec) <= kRowsOfOneKernel;
+  for (const GemmConfig& config : configs) {
+    if (are_few && !config.few_rows) continue;
+    // Stores to a peer are slow; with ping_pong the other consumer multiplies in the meantime.
+    if (is_awaited_inside && !config.ping_pong && !config.few_rows) continue;
+    const Estimate found = estimate(spec, config, blocks);
+    if (found.clocks < best.clocks) best = found;
+  }
+  HP_CHECK(std::isfinite(best.clocks), "check() was not asked");
+  return best.choice;
+}
+
+}  // namespace harpe::cuda

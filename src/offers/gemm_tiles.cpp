@@ -1,0 +1,122 @@
+#include "offers/gemm_tiles.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace harpe {
+namespace {
+
+constexpr double kBytesOfRow = kGemmStage * 2;
+
+// The factor by which a tile exceeds the tensor cores' time. Tiles of 320 columns have few stages;
+// those of 64 rows load many bytes for the work they do.
+double loss_of(const GemmTile& tile) {
+  if (tile.columns >= 320) return tile.rows == 128 ? 1.03 : 1.15;
+  return tile.columns > 128 ? 1.01 : 1.02;
+}
+
+double values_of(const GemmTile& tile) { return static_cast<double>(tile.rows * tile.columns); }
+
+}  // namespace
+
+double cached_bytes_per_clock(double blocks) {
+  constexpr double kOfAll = 7370;
+  constexpr double kOfOne = 68;
+  return std::min(kOfOne, kOfAll / blocks);
+}
+
+double stage_clocks(const GemmTile& tile, double bytes_per_clock) {
+  constexpr double kValues = 32;  // of C whose stage the tensor cores of an SM multiply in a clock
+  const double rows = static_cast<double>(tile.rows) +
+                      static_cast<double>(tile.columns) / static_cast<double>(tile.cluster);
+  return std::max(values_of(tile) / kValues * loss_of(tile), rows * kBytesOfRow / bytes_per_clock);
+}
+
+double store_clocks(const GemmTile& tile) {
+  return tile.ping_pong ? 800 : 8.5 * static_cast<double>(tile.columns);
+}
+
+double edge_clocks(const GemmTile& tile) {
+  const double last =
+      tile.ping_pong ? 0.21 * values_of(tile) : 7 * static_cast<double>(tile.columns);
+  return 5400 + (tile.cluster == 1 ? 0 : 1000) + last;
+}
+
+double leave_clocks(std::int64_t rounds) { return 9000 * static_cast<double>(rounds); }
+
+double add_up_clocks(const GemmTile& tile, std::int64_t parts) {
+  constexpr double kFloat = 4;
+  constexpr double kBytesPerClock = 61;
+  return static_cast<double>(1 + parts) * values_of(tile) * kFloat / kBytesPerClock;
+}
+
+void Tickets::add(double batch, double rows, double columns) {
+  const double tiles =
+      std::ceil(rows / static_cast<double>(tiling_.tile.rows * tiling_.tile.cluster)) *
+      std::ceil(columns / static_cast<double>(tiling_.tile.columns));
+  tiles_ += static_cast<std::int64_t>(batch * tiles);
+  const std::int64_t whole = whole_tiles();
+  bounds_.push_back(whole + (tiles_ - whole) * tiling_.parts);
+}
+
+double copied_clocks(double bytes) {
+  constexpr double kStart = 15000;
+  constexpr double kBytesPerClock = 200;  // 300 GB/s at 1.5 GHz
+  return kStart + bytes / kBytesPerClock;
+}
+
+std::int64_t Tickets::whole_tiles() const {
+  return std::min(tiles_, tiling_.whole.value_or(tiles_));
+}
+
+double Tickets::clocks(std::int64_t stages) const {
+  const GemmTile& tile = tiling_.tile;
+  const auto active = static_cast<double>(std::min(blocks_ + copiers_, tiles_) * tile.cluster);
+  const double each =
+      static_cast<double>(stages) * stage_clocks(tile, cached_bytes_per_clock(active)) +
+      store_clocks(tile);
+  return steps(0, panels() - 1) * each + edge_clocks(tile) + cut_clocks();
+}
+
+double Tickets::cut_clocks() const {
+  if (tiles_ == whole_tiles() || tiling_.parts == 1) return 0;
+  const double rounds =
+      most_steps(0, whole_tiles(), bounds_.back()) * static_cast<double>(tiling_.parts);
+  return leave_clocks(static_cast<std::int64_t>(rounds)) +
+         add_up_clocks(tiling_.tile, tiling_.parts);
+}
+
+// The tickets of a block among [begin, end). Blocks from blocks_ on copy first.
+std::int64_t Tickets::taken(std::int64_t block, std::int64_t begin, std::int64_t end) const {
+  const auto below = [](std::int64_t ticket, std::int64_t first, std::int64_t stride) {
+    return (std::max<std::int64_t>(0, ticket - first) + stride - 1) / stride;
+  };
+  const std::int64_t joined = tiling_.joined.value_or(end);
+  std::int64_t count = 0;
+  if (block < blocks_ && begin < joined) {
+    count = below(std::min(end, joined), block, blocks_) - below(begin, block, blocks_);
+  }
+  if (end <= joined) return count;
+  const std::int64_t all = blocks_ + copiers_;
+  const std::int64_t first = joined + (block + copiers_) % all;
+  return count + below(end, first, all) - below(std::max(begin, joined), first, all);
+}
+
+double Tickets::most_steps(std::int64_t first_block, std::int64_t begin, std::int64_t end) const {
+  const std::int64_t cut = std::clamp(whole_tiles(), begin, end);
+  double most = 0;
+  for (std::int64_t block = first_block; block < blocks_ + copiers_; ++block) {
+    const auto parts = static_cast<double>(taken(block, cut, end));
+    most = std::max(most, static_cast<double>(taken(block, begin, cut)) +
+                              parts / static_cast<double>(tiling_.parts));
+  }
+  return most;
+}
+
+double Tickets::steps(std::size_t first, std::size_t last) const {
+  return most_steps(0, bounds_[first], bounds_[last + 1]);
+}
+
+double Tickets::steps_of_copiers() const { return most_steps(blocks_, 0, bounds_.back()); }
+
+}  // namespace harpe

@@ -1,0 +1,44 @@
+#include "sim/variants.h"
+
+#include <charconv>
+
+namespace harpe {
+namespace {
+
+// The number that follows the word in the text; none where the word or the number is missing.
+std::optional<std::int64_t> number_behind(std::string_view text, std::string_view word) {
+  const std::size_t at = text.find(word);
+  if (at == std::string_view::npos) return std::nullopt;
+  text.remove_prefix(at + word.size());
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc{}) return std::nullopt;
+  return number;
+}
+
+}  // namespace
+
+std::optional<Tiling> read_tiling(std::string_view variant) {
+  const std::optional<std::int64_t> rows = number_behind(variant, "tile ");
+  const std::optional<std::int64_t> columns = number_behind(variant, "x");
+  if (!rows || !columns || is_streamed(variant)) return std::nullopt;
+  return Tiling{.tile = {.rows = *rows,
+                         .columns = *columns,
+                         .cluster = number_behind(variant, " cluster ").value_or(1),
+                         .ping_pong = variant.find(" ping-pong") != std::string_view::npos},
+                .parts = number_behind(variant, " cut ").value_or(1),
+                .whole = number_behind(variant, " behind tile "),
+                .joined = number_behind(variant, " joined at ticket ")};
+}
+
+bool is_streamed(std::string_view variant) {
+  return variant.find(" streams ") != std::string_view::npos;
+}
+
+std::optional<KeyShares> read_shares(std::string_view variant) {
+  const std::optional<std::int64_t> shares = number_behind(variant, "keys in ");
+  if (!shares) return std::nullopt;
+  return KeyShares{.shares = *shares, .groups = number_behind(variant, " heads in ").value_or(1)};
+}
+
+}  // namespace harpe

@@ -1,0 +1,29 @@
+#include "sim/variants.h"
+
+#include <gtest/gtest.h>
+
+namespace harpe {
+namespace {
+
+TEST(Variants, tilings_are_read_from_variants) {
+  EXPECT_EQ(read_tiling("tile 128x256 stages 4"), (Tiling{.tile = {.rows = 128, .columns = 256}}));
+  EXPECT_EQ(read_tiling("tile 64x128 stages 6 cluster 2 ping-pong cut 3 behind tile 40"),
+            (Tiling{.tile = {.rows = 64, .columns = 128, .cluster = 2, .ping_pong = true},
+                    .parts = 3,
+                    .whole = 40}));
+  EXPECT_EQ(read_tiling("tile 64x64 stages 12 streams 20 by 4"), std::nullopt);
+  EXPECT_EQ(read_tiling(""), std::nullopt);
+  EXPECT_TRUE(is_streamed("tile 16x128 stages 12 streams 128"));
+  EXPECT_FALSE(is_streamed("tile 128x256 stages 4"));
+}
+
+TEST(Variants, shares_are_read_from_variants) {
+  EXPECT_EQ(read_shares("keys in 128 shares"), (KeyShares{.shares = 128, .groups = 1}));
+  EXPECT_EQ(read_shares("keys in 128 shares heads in 4 groups"),
+            (KeyShares{.shares = 128, .groups = 4}));
+  EXPECT_EQ(read_shares("tile 128x256 stages 4"), std::nullopt);
+  EXPECT_EQ(read_shares(""), std::nullopt);
+}
+
+}  // namespace
+}  // namespace harpe
