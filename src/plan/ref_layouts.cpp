@@ -79,6 +79,14 @@ std::int64_t count_elements(const Span& span) {
   return count;
 }
 
+bool is_held(const std::vector<Place>& places, std::size_t index) {
+  const Place& place = places[index];
+  return std::any_of(places.begin(), places.begin() + static_cast<std::ptrdiff_t>(index),
+                     [&](const Place& earlier) {
+                       return earlier.alloc == place.alloc && contains(earlier.span, place.span);
+                     });
+}
+
 bool is_ragged(const Plan& plan, const Blocks& blocks, int buffer) {
   const std::vector<int>& axes = blocks.buffers()[static_cast<std::size_t>(buffer)].axes;
   return std::ranges::any_of(axes, [&](int axis) {

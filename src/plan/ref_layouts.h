@@ -18,6 +18,10 @@ using Span = std::vector<Interval>;
 [[nodiscard]] bool contains(const Span& whole, const Span& part);
 [[nodiscard]] std::int64_t count_elements(const Span& span);
 
+// Whether an earlier one of the places has all elements of places[index], as keys have those of the
+// values that they hold.
+[[nodiscard]] bool is_held(const std::vector<Place>& places, std::size_t index);
+
 // Whether the number of used rows is known only at run time: the buffer has the slots of a route
 // and the axis that owns them.
 [[nodiscard]] bool is_ragged(const Plan& plan, const Blocks& blocks, int buffer);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "plan/ref_layouts.h"
 #include "sim/variants.h"
 #include "support/check.h"
 
@@ -194,7 +195,9 @@ LaunchWork attention_work(std::span<const Kernel> kernels, std::span<const TaskP
   for (const Kernel& kernel : kernels) {
     for (const Arrival& arrival : kernel.arrivals) {
       columns += elements_of(arrival.reads.front());
-      for (const launch::Place& place : arrival.reads) key_bytes += bytes_of(place);
+      for (std::size_t i = 0; i < arrival.reads.size(); ++i) {
+        if (!launch::is_held(arrival.reads, i)) key_bytes += bytes_of(arrival.reads[i]);
+      }
     }
     for (const Panel& panel : kernel.panels) {
       rows += elements_of(panel.reads.front());

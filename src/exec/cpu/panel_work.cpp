@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "ir/mask_contract.h"
+#include "plan/ref_layouts.h"
 #include "support/check.h"
 
 namespace harpe::cpu {
@@ -63,8 +64,9 @@ Checked<std::vector<Patch>> PanelWork::patches_of(const launch::Place& place,
 Checked<PanelWork::Operands> PanelWork::operands_of(
     const std::vector<launch::Place>& places) const {
   Operands operands;
-  for (const launch::Place& place : places) {
-    if (is_target(buffer_of(place))) continue;
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    const launch::Place& place = places[i];
+    if (is_target(buffer_of(place)) || launch::is_held(places, i)) continue;
     HP_TRY(std::vector<Patch> patches, patches_of(place, WriteMode::Read));
     operands.push_back({.buffer = buffer_of(place), .patches = std::move(patches)});
   }
