@@ -32,6 +32,7 @@ struct AttentionCase {
   std::int64_t first_position = 0;
   bool carried = false;
   bool packed = false;             // rows without padding between them
+  bool values_in_keys = false;     // the first value_dim elements of a key are its value
   std::vector<RowRange> panels{};  // of queries, ascending
   std::vector<RowRange> chunks{};  // of keys, in the order of use
 

@@ -32,10 +32,12 @@ struct Queries {
 
 // Queries for which a kernel of so many columns is chosen.
 Queries draw_queries(Draw& draw, int columns) {
-  // The last ones are cut into 2 to 8 head groups.
+  // The last ones are cut into 2 to 8 head groups, or, with 32 columns, into up to 4.
   constexpr Queries kMany[] = {{1, 9},  {1, 12}, {1, 16}, {2, 8},   {4, 3}, {16, 1}, {1, 24},
                                {1, 32}, {1, 40}, {1, 64}, {1, 128}, {8, 8}, {3, 12}};
-  if (columns > 8) return kMany[draw.between(0, std::ssize(kMany) - 1)];
+  if (columns == 16 || (columns == 32 && draw.coin())) {
+    return kMany[draw.between(0, std::ssize(kMany) - 1)];
+  }
   const std::int64_t group = draw.between(1, columns);
   return {.rows = draw.between(1, columns / group), .group = group};
 }
@@ -45,8 +47,11 @@ AttentionCase draw_case(Draw& draw, const device::DecodeConfig& config) {
   const std::int64_t most = draw.coin() ? 300 : 5000;
   const Queries queries = draw_queries(draw, config.columns);
   const std::int64_t kv_heads = draw.between(1, queries.group > 16 ? 2 : 8);
-  AttentionCase made = one_query(draw.between(1, draw.coin() ? 33 : 4), draw.between(1, most),
-                                 kv_heads, queries.group, config.head_dim);
+  const std::int64_t batch = draw.between(1, draw.coin() ? 33 : 4);
+  const std::int64_t keys = draw.between(1, most);
+  AttentionCase made = values_in_keys(config)
+                           ? one_latent_query(batch, keys, kv_heads, queries.group)
+                           : one_query(batch, keys, kv_heads, queries.group, config.head_dim);
   made.rows = queries.rows;
   leave_whole(made);
   made.in = config.element;
@@ -89,21 +94,17 @@ class DecodeMatch {
         {.name = cuda::print_shares(spec.shares, cuda::cut_heads(spec)), .call = of_shares(spec)});
     spec.keys_are_fixed = true;
     ways_.push_back({.name = "ahead", .call = of_shares(spec)});
-    spec = cuda::with_groups_as_rows(problem_.spec());
-    spec.parts = cuda::choose_parts(spec, processors);
-    const device::AttentionConfig config = cuda::choose_attention(spec);
-    parts_ = std::make_unique<cuda::PreparedAttention>(
-        must(cuda::PreparedAttention::make(bench.gpu().library(), spec, config)));
-    ways_.push_back(
-        {.name = "parts", .call = [this](int, CUstream stream) { must(parts_->launch(stream)); }});
+    if (what.values_in_keys) return;  // only this kernel takes them
+    add_parts();
     add_library();
   }
 
   void report() {
     VerdictBox verdict(bench_->gpu());
     const auto timings = bench_->stopwatch().time(ways_, bench_->options().rounds, 1);
-    const double bytes = 4.0 * static_cast<double>(what_.batch * what_.keys * what_.kv_heads) *
-                         static_cast<double>(what_.query_dim);
+    const std::int64_t elements = what_.query_dim + (what_.values_in_keys ? 0 : what_.value_dim);
+    const double bytes = 2.0 * static_cast<double>(what_.batch * what_.keys * what_.kv_heads) *
+                         static_cast<double>(elements);
     Row row{.experiment = kDecode, .name = what_.name, .cells = {}};
     row.cells = {{"variant", ways_.front().name},
                  {"us", timings[0].median_us},
@@ -124,6 +125,16 @@ class DecodeMatch {
     const auto run = std::make_shared<cuda::PreparedDecode>(
         must(cuda::PreparedDecode::make(bench_->gpu().library(), spec)));
     return [run](int, CUstream stream) { must(run->launch(stream)); };
+  }
+
+  void add_parts() {
+    cuda::AttentionSpec spec = cuda::with_groups_as_rows(problem_.spec());
+    spec.parts = cuda::choose_parts(spec, bench_->gpu().processors());
+    const device::AttentionConfig config = cuda::choose_attention(spec);
+    parts_ = std::make_unique<cuda::PreparedAttention>(
+        must(cuda::PreparedAttention::make(bench_->gpu().library(), spec, config)));
+    ways_.push_back(
+        {.name = "parts", .call = [this](int, CUstream stream) { must(parts_->launch(stream)); }});
   }
 
   void add_library() {
@@ -192,7 +203,7 @@ void check_decode(Bench& bench) {
 }
 
 // Heads 32/8 as in Llama-3 8B, 64/8 as in 70B, 64/4 as in Qwen3 235B, and 64/1, one key head for
-// all.
+// all. Then latent attention of 16 and of 128 heads, as in DeepSeek-V3 on 8 ranks or 1.
 void time_decode(Bench& bench) {
   struct Size {
     std::int64_t batch, keys;
@@ -210,6 +221,13 @@ void time_decode(Bench& bench) {
       AttentionCase what = one_query(size.batch, size.keys, heads.kv_heads, heads.group, 128);
       what.name = fmt::format("{}x{} {}/{}", size.batch, size.keys, heads.kv_heads * heads.group,
                               heads.kv_heads);
+      if (bench.report().begins(kDecode, what.name)) DecodeMatch(bench, what).report();
+    }
+  }
+  for (const std::int64_t group : {16, 128}) {
+    for (const Size& size : kSizes) {
+      AttentionCase what = one_latent_query(size.batch, size.keys, 1, group);
+      what.name = fmt::format("{}x{} {}/1 latent", size.batch, size.keys, group);
       if (bench.report().begins(kDecode, what.name)) DecodeMatch(bench, what).report();
     }
   }

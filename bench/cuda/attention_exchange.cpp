@@ -221,11 +221,10 @@ class AttentionOfRanks {
   std::deque<cuda::PreparedDecode> exchanging_;
 };
 
-AttentionCase exchanged_case(std::int64_t batch, std::int64_t keys, std::int64_t kv_heads,
-                             std::int64_t group, std::int64_t dim) {
-  AttentionCase made = one_query(batch, keys, kv_heads, group, dim);
+AttentionCase exchanged_case(AttentionCase made) {
   made.out = device::Element::F32;
-  made.name = fmt::format("{}x{} {}/{}", batch, keys, made.heads, kv_heads);
+  made.name = fmt::format("{}x{} {}/{}{}", made.batch, made.keys, made.heads, made.kv_heads,
+                          made.values_in_keys ? " latent" : "");
   return made;
 }
 
@@ -243,8 +242,12 @@ void check_exchange(Bench& bench, Draw& draw, int ranks) {
   const std::int64_t group = splits ? (drawn + ranks - 1) / ranks * ranks : drawn;
   const std::int64_t kv_heads =
       splits ? draw.between(1, 3) : ranks * draw.between(1, group > 8 ? 1 : 2);
-  const AttentionCase what = exchanged_case(draw.between(1, 9), draw.between(1, 3000), kv_heads,
-                                            group, draw.coin() ? 64 : 128);
+  const std::int64_t batch = draw.between(1, 9);
+  const std::int64_t keys = draw.between(1, 3000);
+  const std::int64_t kind = draw.between(0, 2);
+  const AttentionCase what =
+      exchanged_case(kind == 0 ? one_latent_query(batch, keys, kv_heads, group)
+                               : one_query(batch, keys, kv_heads, group, 64 * kind));
   const std::string name = fmt::format("{} on {} ranks", what.name, ranks);
   if (!bench.report().begins("exchange check", name)) return;
   AttentionOfRanks attention(bench, what, ranks, draw.bits());
@@ -288,13 +291,15 @@ void time_exchange(Bench& bench, const AttentionCase& what, int ranks) {
 
 void exchange_states(Bench& bench) {
   Draw draw(bench.options().seed + 40);
-  for (int i = 0; i < bench.times(40); ++i) {
+  for (int i = 0; i < bench.times(60); ++i) {
     check_exchange(bench, draw, static_cast<int>(draw.between(2, 8)));
   }
   for (const int ranks : {2, 4, 8}) {
     for (const std::int64_t batch : {1, 8, 32}) {
-      time_exchange(bench, exchanged_case(batch, 8192 / ranks, 8, 8, 128), ranks);
-      time_exchange(bench, exchanged_case(batch, 8192 / ranks, 1, 64, 128), ranks);
+      const std::int64_t keys = 8192 / ranks;
+      time_exchange(bench, exchanged_case(one_query(batch, keys, 8, 8, 128)), ranks);
+      time_exchange(bench, exchanged_case(one_query(batch, keys, 1, 64, 128)), ranks);
+      time_exchange(bench, exchanged_case(one_latent_query(batch, keys, 1, 128)), ranks);
     }
   }
 }

@@ -63,6 +63,11 @@ void AttentionProblem::make_state(std::uint64_t seed, CUstream stream) {
   }
 }
 
+cuda::HeadTensor AttentionProblem::values(std::int64_t first) const {
+  return case_.values_in_keys ? tensor(k_, first, case_.keys, case_.query_dim)
+                              : tensor(v_, first, case_.keys, case_.value_dim);
+}
+
 cuda::AttentionSpec AttentionProblem::spec() const {
   cuda::AttentionSpec spec;
   spec.batch = case_.batch;
@@ -91,7 +96,7 @@ cuda::AttentionSpec AttentionProblem::spec() const {
     made.rows = chunk.rows;
     made.position = chunk.begin;
     made.keys = tensor(k_, chunk.begin, case_.keys, case_.query_dim);
-    made.values = tensor(v_, chunk.begin, case_.keys, case_.value_dim);
+    made.values = values(chunk.begin);
     spec.chunks.push_back(made);
   }
   return spec;
@@ -214,7 +219,7 @@ AttentionReferenceArgs AttentionProblem::reference_args() const {
   AttentionReferenceArgs args{};
   args.q = at<void>(q_.address());
   args.k = at<void>(k_.address());
-  args.v = at<void>(v_.address());
+  args.v = at<void>(values(0).address);
   if (start_o_) {
     args.start_o = at<float>(start_o_->address());
     args.start_lse = at<float>(start_lse_->address());
@@ -237,7 +242,7 @@ AttentionReferenceArgs AttentionProblem::reference_args() const {
   };
   set(args.q_strides, tensor(q_, 0, case_.rows, case_.query_dim));
   set(args.k_strides, tensor(k_, 0, case_.keys, case_.query_dim));
-  set(args.v_strides, tensor(v_, 0, case_.keys, case_.value_dim));
+  set(args.v_strides, values(0));
   args.first_position = case_.first_position;
   args.window = case_.window;
   args.causal = case_.causal;

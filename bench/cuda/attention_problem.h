@@ -55,6 +55,8 @@ class AttentionProblem {
   using Bring = std::function<device::FlagWait(int flag, std::vector<RowCopy> copies)>;
 
   void make_state(std::uint64_t seed, CUstream stream);
+  // The values of all batch entries, from key `first` on.
+  [[nodiscard]] cuda::HeadTensor values(std::int64_t first) const;
   [[nodiscard]] cuda::AttentionSpec landing_spec(const Sources& from, const Bring& bring);
   [[nodiscard]] cuda::HeadTensor land(const GuardedRows& like, Address from, const RowRange& rows,
                                       std::int64_t head, std::vector<RowCopy>& copies);
@@ -71,7 +73,7 @@ class AttentionProblem {
   std::uint64_t seed_;
   GuardedRows q_;  // rows of heads x columns, batch entries one after another
   GuardedRows k_;
-  GuardedRows v_;
+  GuardedRows v_;  // without use if keys hold the values
   GuardedRows o_;
   GuardedRows lse_;  // batch x heads rows
   std::optional<GuardedRows> start_o_;

@@ -93,4 +93,12 @@ AttentionCase one_query(std::int64_t batch, std::int64_t keys, std::int64_t kv_h
   return made;
 }
 
+AttentionCase one_latent_query(std::int64_t batch, std::int64_t keys, std::int64_t kv_heads,
+                               std::int64_t group) {
+  AttentionCase made = one_query(batch, keys, kv_heads, group, 576);
+  made.value_dim = 512;
+  made.values_in_keys = true;
+  return made;
+}
+
 }  // namespace harpe::bench

@@ -21,5 +21,8 @@ void cut_queries(AttentionCase& what);
 // One query per sequence, which sees all keys.
 [[nodiscard]] AttentionCase one_query(std::int64_t batch, std::int64_t keys, std::int64_t kv_heads,
                                       std::int64_t group, std::int64_t dim);
+// The same for latent attention: the first 512 of 576 elements of a key are its value.
+[[nodiscard]] AttentionCase one_latent_query(std::int64_t batch, std::int64_t keys,
+                                             std::int64_t kv_heads, std::int64_t group);
 
 }  // namespace harpe::bench

@@ -5,6 +5,7 @@
 #include <limits>
 #include <numbers>
 #include <numeric>
+#include <tuple>
 
 #include "exec/cuda/kernels/spec_checks.h"
 
@@ -16,6 +17,10 @@ using device::DecodeConfig;
 
 constexpr std::int64_t kFewColumns = 8;
 constexpr std::int64_t kMostColumns = 16;  // more would spill registers
+// Keys that hold their values.
+constexpr std::int64_t kLatentColumns = 32;
+constexpr std::int64_t kLatentKeys = 576;
+constexpr std::int64_t kLatentValues = 512;
 constexpr std::int64_t kMostCuts = 8;
 constexpr std::int64_t kLeastBoxRows = 8;  // of a swizzled box
 constexpr int kBoxColumns = 64;            // of 16-bit values
@@ -26,13 +31,25 @@ constexpr const char* kOfGroups = " groups";
 
 bool is_masked(const AttentionSpec& spec) { return spec.causal || spec.window > 0 || spec.rule; }
 
+// Whether the values are the first elements of the keys.
+bool are_values_in_keys(const AttentionSpec& spec) {
+  const auto place = [](const HeadTensor& tensor) {
+    const device::AttentionStrides& strides = tensor.strides;
+    return std::tuple(tensor.address, strides.batch, strides.row, strides.head);
+  };
+  const AttentionChunkSpec& chunk = spec.chunks.front();
+  return place(chunk.keys) == place(chunk.values) && spec.query_dim == kLatentKeys &&
+         spec.value_dim == kLatentValues;
+}
+
 // The fewest equal cuts of the query heads of a key head after which the queries of each head group
 // fit. 0: too many would be needed.
 std::int64_t find_cuts(const AttentionSpec& spec) {
   const std::int64_t heads = spec.heads / spec.kv_heads;
   const std::int64_t rows = spec.panels.front().rows;
+  const std::int64_t most = are_values_in_keys(spec) ? kLatentColumns : kMostColumns;
   for (std::int64_t cuts = 1; cuts <= std::min(kMostCuts, heads); ++cuts) {
-    if (heads % cuts == 0 && heads / cuts * rows <= kMostColumns) return cuts;
+    if (heads % cuts == 0 && heads / cuts * rows <= most) return cuts;
   }
   return 0;
 }
@@ -44,6 +61,14 @@ std::int64_t group_of(const AttentionSpec& spec) {
 
 std::int64_t count_pairs(const AttentionSpec& spec) {
   return spec.batch * spec.kv_heads * cut_heads(spec);
+}
+
+// Columns of the kernel.
+std::int64_t columns_of(const AttentionSpec& spec) {
+  if (are_values_in_keys(spec)) return kLatentColumns;
+  const bool has_few =
+      cut_heads(spec) == 1 && group_of(spec) * spec.panels.front().rows <= kFewColumns;
+  return has_few ? kFewColumns : kMostColumns;
 }
 
 // The most keys that a batch entry may have.
@@ -139,9 +164,9 @@ bool can_decode(const AttentionSpec& spec) {
   const AttentionPanelSpec& panel = spec.panels.front();
   const AttentionChunkSpec& chunk = spec.chunks.front();
   const bool waits = panel.ready.flag != nullptr || chunk.ready.flag != nullptr;
-  const bool heads = spec.query_dim == spec.value_dim &&
-                     (spec.query_dim == 64 || spec.query_dim == 128) &&
-                     spec.heads % spec.kv_heads == 0;
+  const bool alike_dims =
+      spec.query_dim == spec.value_dim && (spec.query_dim == 64 || spec.query_dim == 128);
+  const bool heads = (alike_dims || are_values_in_keys(spec)) && spec.heads % spec.kv_heads == 0;
   // Keys and values must both have a storage per batch entry, or both share one.
   const bool alike = (chunk.keys.strides.batch == 0) == (chunk.values.strides.batch == 0);
   return spec.engine == LeafEngine::Own && !spec.carried && !is_masked(spec) && !waits &&
@@ -178,11 +203,9 @@ DecodeConfig decode_config(const AttentionSpec& spec) {
   config.output = spec.to_state ? device::Element::F32 : spec.element;
   config.exchanges = !spec.results.empty();
   config.head_dim = static_cast<int>(spec.query_dim);
-  const bool has_few =
-      cut_heads(spec) == 1 && group_of(spec) * spec.panels.front().rows <= kFewColumns;
-  config.columns = static_cast<int>(has_few ? kFewColumns : kMostColumns);
-  while (!valid(config)) --config.slots;
-  return config;
+  config.value_dim = static_cast<int>(spec.value_dim);
+  config.columns = static_cast<int>(columns_of(spec));
+  return with_most_slots(config);
 }
 
 bool is_faster_in_parts(const AttentionSpec& spec) {
@@ -192,7 +215,7 @@ bool is_faster_in_parts(const AttentionSpec& spec) {
   constexpr double kSharedBytesPerUs = 6.7e6;
   constexpr double kBytesPerUs = 4.3e6;
   constexpr double kKernelsUs = 22;
-  if (cut_heads(spec) == 1) return false;
+  if (cut_heads(spec) == 1 || are_values_in_keys(spec)) return false;
   const double bytes = static_cast<double>(spec.batch * spec.kv_heads * most_keys(spec)) *
                        static_cast<double>(spec.query_dim + spec.value_dim) * 2;
   return cut_heads(spec) * bytes / kSharedBytesPerUs > bytes / kBytesPerUs + kKernelsUs;
@@ -200,19 +223,19 @@ bool is_faster_in_parts(const AttentionSpec& spec) {
 
 int choose_shares(const AttentionSpec& spec, int blocks) {
   // Measured on an H200 (kernel_times.md): a block reads 32 bytes a nanosecond, and joins eight
-  // columns of eight states in 0.7 us.
+  // columns of eight states, with up to 128 elements of values each, in 0.7 us.
   constexpr double kBytesPerUs = 32e3;
   constexpr double kJoinUs = 0.09;
   const DecodeConfig config = decode_config(spec);
   const std::int64_t cuts = cut_heads(spec);
   const std::int64_t pairs = count_pairs(spec);
   const std::int64_t tiles = pairs * tiles_of_pair(spec);
-  const double tile_us = 2 * slot_bytes(config) / kBytesPerUs;
+  const double tile_us = slots_per_tile(config) * slot_bytes(config) / kBytesPerUs;
+  const int eights = config.columns / 8 * value_blocks(config);  // of columns, for each state
   const auto estimate = [&](std::int64_t shares) {
     const std::int64_t longest = (tiles + shares - 1) / shares;
     const std::int64_t states = (shares + pairs - 1) / pairs - 1;  // besides its own
-    return static_cast<double>(longest) * tile_us +
-           static_cast<double>(states * (config.columns / 8)) * kJoinUs;
+    return static_cast<double>(longest) * tile_us + static_cast<double>(states * eights) * kJoinUs;
   };
   const std::int64_t most = std::min<std::int64_t>(blocks, tiles);
   // Each cut has equally many shares, so that all cuts read the same keys at the same time.

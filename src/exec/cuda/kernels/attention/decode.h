@@ -11,9 +11,10 @@
 namespace harpe::cuda {
 
 // Whether the kernel for few queries (device/decode.cuh) can run a spec: one panel and one chunk,
-// without a mask by positions, waits or `carried`; heads of 64 or 128 and values of the same size;
-// up to 16 queries over all heads that share keys, or over each of up to 8 equal cuts of these
-// heads; pages of a multiple of 8 keys.
+// without a mask by positions, waits or `carried`; heads of 64 or 128 and values of the same size,
+// or heads of 576 whose first 512 elements of a key are its value; up to 16 queries (32 with heads
+// of 576) over all heads that share keys, or over each of up to 8 equal cuts of these heads; pages
+// of a multiple of 8 keys.
 [[nodiscard]] bool can_decode(const AttentionSpec& spec);
 
 // For key heads with one query head each, if they have several queries, which see all keys: turns

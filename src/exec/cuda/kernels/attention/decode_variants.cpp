@@ -13,8 +13,10 @@ using device::Element;
 namespace {
 
 std::string tile_of(const DecodeConfig& config) {
-  return std::to_string(config.columns) + "x" + std::to_string(tile_keys(config)) + "x" +
-         std::to_string(config.head_dim);
+  const std::string tile = std::to_string(config.columns) + "x" +
+                           std::to_string(tile_keys(config)) + "x" +
+                           std::to_string(config.head_dim);
+  return values_in_keys(config) ? tile + "x" + std::to_string(config.value_dim) : tile;
 }
 
 std::string source_of(const DecodeConfig& config) {
@@ -31,6 +33,7 @@ std::string source_of(const DecodeConfig& config) {
          "  constexpr DecodeConfig kConfig{.element = Element::" +
          enumerator_of(config.element) + ", .output = Element::" + enumerator_of(config.output) +
          ", .head_dim = " + std::to_string(config.head_dim) +
+         ", .value_dim = " + std::to_string(config.value_dim) +
          ", .columns = " + std::to_string(config.columns) +
          ", .slots = " + std::to_string(config.slots) +
          ", .exchanges = " + (config.exchanges ? "true" : "false") +
@@ -42,16 +45,15 @@ std::string source_of(const DecodeConfig& config) {
          "}\n";
 }
 
-void add_configs(std::vector<DecodeConfig>& configs, int columns, int head_dim, Element element) {
-  for (const Element output : {element, Element::F32}) {
-    for (const bool exchanges : {false, true}) {
-      DecodeConfig config{.element = element,
-                          .output = output,
-                          .head_dim = head_dim,
-                          .columns = columns,
-                          .exchanges = exchanges};
-      while (!valid(config)) --config.slots;
-      configs.push_back(config);
+void add_configs(std::vector<DecodeConfig>& configs, DecodeConfig config) {
+  for (const Element element : {Element::BF16, Element::F16}) {
+    for (const Element output : {element, Element::F32}) {
+      for (const bool exchanges : {false, true}) {
+        config.element = element;
+        config.output = output;
+        config.exchanges = exchanges;
+        configs.push_back(with_most_slots(config));
+      }
     }
   }
 }
@@ -60,11 +62,10 @@ std::vector<DecodeConfig> make_decode_configs() {
   std::vector<DecodeConfig> configs;
   for (const int columns : {8, 16}) {
     for (const int head_dim : {128, 64}) {
-      for (const Element element : {Element::BF16, Element::F16}) {
-        add_configs(configs, columns, head_dim, element);
-      }
+      add_configs(configs, {.head_dim = head_dim, .value_dim = head_dim, .columns = columns});
     }
   }
+  add_configs(configs, {.head_dim = 576, .value_dim = 512, .columns = 32});
   return configs;
 }
 

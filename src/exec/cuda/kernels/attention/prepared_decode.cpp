@@ -22,9 +22,9 @@ Checked<PreparedDecode> PreparedDecode::make(KernelLibrary& library, const Atten
   HP_TRY(plan.args.values, encode_map(device.driver(), plan.maps[2]));
   const bool is_own = sums == nullptr;
   if (is_own) sums = std::make_shared<StreamSums>();
-  sums->reserve_parts(spec.shares * device::state_floats(config.head_dim, config.columns) * kFloat);
+  sums->reserve_parts(spec.shares * device::state_floats(config) * kFloat);
   if (config.exchanges) {
-    sums->reserve(plan.pairs * device::kept_floats(config.head_dim, config.columns) * kFloat);
+    sums->reserve(plan.pairs * device::kept_floats(config) * kFloat);
   }
   if (is_own) HP_REQUIRE_OK(sums->allocate(device));
   decode.sums_ = std::move(sums);

@@ -21,8 +21,8 @@ struct DecodeTables {
 struct DecodeArgs {
   TensorMap queries;  // head_dim, heads, rows, batch; boxes of 64 columns, a head group, rows
   TensorMap keys;     // head_dim, kv_heads, rows, batch; boxes of 64 columns by box_rows
-  TensorMap values;   // likewise
-  void* output;       // [batch, row, head, head_dim], `strides`
+  TensorMap values;   // likewise; unused if keys hold their values
+  void* output;       // [batch, row, head, value_dim], `strides`
   float* lse;         // natural logarithm; may be null
   AttentionStrides strides;
   AttentionStrides lse_strides;
@@ -76,7 +76,8 @@ struct DecodeExchange {
   DecodeResult results[kMostDecodeResults];
   DecodeAddend addends[kMostDecodeAddends];
   WaitContext wait;
-  float* kept;    // states that await addends: [pair][column of a thread][thread], four floats each
+  float* kept;    // states that await addends: [pair][column of a thread][block of values][thread],
+                  // four floats each
   Divisor heads;  // of each result
   std::int32_t result_count;
   std::int32_t addend_count;  // 0: the kernel awaits nothing

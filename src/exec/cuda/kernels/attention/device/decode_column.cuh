@@ -28,12 +28,28 @@ struct DecodePlace {
   [[nodiscard]] HP_DEVICE int column(int i) const { return i / 2 * 8 + lane % 4 * 2 + i % 2; }
 };
 
-// A thread's share of the state of a part.
-template <int Columns>
+// Which warpgroup scores a column: both, or one of them if keys hold their values.
+template <DecodeConfig kConfig>
+struct DecodeColumns {
+  static constexpr int kScored = scored_columns(kConfig);  // of a warpgroup
+  static constexpr bool kSplit = kScored < kConfig.columns;
+  static constexpr int kWarps = kSplit ? kDecodeWarps / 2 : kDecodeWarps;  // that score a column
+
+  HP_DEVICE static int first_scored(const DecodePlace& place) {
+    return kSplit ? place.warpgroup * kScored : 0;
+  }
+  HP_DEVICE static int first_warp(int column) { return kSplit ? column / kScored * kWarps : 0; }
+};
+
+// A thread's share of the state of a part: sums of all columns, but references and weights of those
+// that its warpgroup scores.
+template <DecodeConfig kConfig>
 struct DecodeState {
-  float sums[Columns / 2];        // weighted sums of values, an accumulator
-  float references[Columns / 4];  // of its columns, scaled
-  float weights[Columns / 4];     // sums of weights of its columns
+  static constexpr int kSums = kConfig.columns / 2;
+  static constexpr int kScored = scored_columns(kConfig) / 4;
+  float sums[value_blocks(kConfig)][kSums];  // weighted sums of values: an accumulator a block
+  float references[kScored];                 // of its columns, scaled
+  float weights[kScored];                    // sums of weights of its columns
 };
 
 // Reductions over the lanes that hold the same columns.
@@ -52,16 +68,18 @@ HP_DEVICE float sum_of_rows(float value) {
   return value;
 }
 
-// A thread's share of one column, in its two rows.
+// A thread's share of one column, in its two rows of each block of values.
+template <DecodeConfig kConfig>
 struct DecodeColumn {
+  static constexpr int kSums = 2 * value_blocks(kConfig);
   float reference;  // scaled
   float weights;
-  float sum;
-  float sum8;
+  float sums[kSums];
 };
 
 // Combines two states of a column; a state without keys has weight 0 and is ignored.
-HP_DEVICE void add_state(DecodeColumn& own, const DecodeColumn& other) {
+template <DecodeConfig kConfig>
+HP_DEVICE void add_state(DecodeColumn<kConfig>& own, const DecodeColumn<kConfig>& other) {
   const bool begun = own.weights != 0;
   const bool adds = other.weights != 0;
   const float both = fmaxf(other.reference, own.reference);
@@ -70,15 +88,18 @@ HP_DEVICE void add_state(DecodeColumn& own, const DecodeColumn& other) {
   const float factor = adds ? exp2_fast(other.reference - most) : 0.0F;
   own.reference = most;
   own.weights = own.weights * before + other.weights * factor;
-  own.sum = own.sum * before + other.sum * factor;
-  own.sum8 = own.sum8 * before + other.sum8 * factor;
+#pragma unroll
+  for (int i = 0; i < own.kSums; ++i) own.sums[i] = own.sums[i] * before + other.sums[i] * factor;
 }
 
-// The thread's first element of the head's result; its second is 8 further.
+// The thread's first element of the head's result.
 template <DecodeConfig kConfig>
 HP_DEVICE int value_of(const DecodePlace& place) {
-  return (kConfig.head_dim == 64 ? 0 : place.warpgroup * 64) + place.row;
+  return (splits_keys(kConfig) ? 0 : place.warpgroup * value_blocks(kConfig) * 64) + place.row;
 }
+
+// The distance of its i-th element, the other rows of DecodeColumn::sums, from the first.
+HP_DEVICE int value_step(int i) { return i / 2 * 64 + i % 2 * 8; }
 
 HP_DEVICE float natural(float log2) {
   constexpr float kLn2 = 0.6931471805599453F;
@@ -100,13 +121,16 @@ HP_DEVICE void store_value(void* output, std::int64_t at, float value) {
   }
 }
 
-// Stores the thread's two elements of a column, from element `at` on, and lse if it is not null.
-template <Element kOutput>
-HP_DEVICE void store_column(const DecodeColumn& own, void* output, std::int64_t at, float* lse) {
+// Stores the thread's elements of a column, from element `at` on, and lse if it is not null.
+template <Element kOutput, DecodeConfig kConfig>
+HP_DEVICE void store_column(const DecodeColumn<kConfig>& own, void* output, std::int64_t at,
+                            float* lse) {
   const bool any = own.weights != 0;  // NaN too
   const float factor = any ? 1 / own.weights : 0.0F;
-  store_value<kOutput>(output, at, any ? own.sum * factor : 0.0F);
-  store_value<kOutput>(output, at + 8, any ? own.sum8 * factor : 0.0F);
+#pragma unroll
+  for (int i = 0; i < own.kSums; ++i) {
+    store_value<kOutput>(output, at + value_step(i), any ? own.sums[i] * factor : 0.0F);
+  }
   if (lse == nullptr) return;
   *lse = any ? natural(own.reference + log2f(own.weights)) : decode_nothing();
 }

@@ -3,12 +3,13 @@
 #include "exec/cuda/kernels/attention/device/decode_store.cuh"
 
 // The two consumer warpgroups. Keys and values are the M dimension of wgmma, the queries that share
-// them its N dimension. scores = keys queries^T: each warpgroup has half of the keys. sums +=
-// values^T weights: with heads of 128 each warpgroup has half of the values' columns over all keys;
-// with heads of 64 all columns over its own keys. Weights pass between the two wgmmas through
-// shared memory. Every thread keeps the references and sums of weights of its columns. Weights are
-// 2^(score - reference); a reference moves once a weight would exceed 2^8. All consumer threads
-// vote on that at the barrier that hands over the weights.
+// them its N dimension. scores = keys queries^T: each warpgroup has half of the keys, or half of
+// the columns if keys hold their values. sums += values^T weights: each warpgroup has half of the
+// values' elements over all keys; with heads of 64 all elements over its own keys. Weights pass
+// between the two wgmmas through shared memory. Every thread keeps the references and sums of
+// weights of the columns that it scores. Weights are 2^(score - reference); a reference moves once
+// a weight would exceed 2^8. All consumer threads vote on that at the barrier that hands over the
+// weights.
 namespace harpe::device {
 
 template <DecodeConfig kConfig>
@@ -31,9 +32,16 @@ class DecodeConsumer {
       if (piece.tiles == 0) break;
       start();
       for (int tile = 0; tile < piece.tiles; ++tile) add_tile();
-      release(&sync_.query_emptied[queries_.slot]);
+      Barrier* const emptied = &sync_.query_emptied[queries_.slot];
       queries_.advance();
+      if constexpr (!parks_sums(kConfig)) release(emptied);
       DecodeFinish<kConfig>(shared_, place_, piece).run(state_);
+      // Sums were in the only buffer of queries, and in those of weights. No warp begins the next
+      // piece before all have released it.
+      if constexpr (parks_sums(kConfig)) {
+        fence_proxy_async_shared();
+        release(emptied);
+      }
       if (piece.part + 1 < piece.parts) continue;
       lowest = piece.sequence * sync_.results.kv_heads.number + piece.group;
       if constexpr (cuts_heads(kConfig)) {
@@ -42,26 +50,34 @@ class DecodeConsumer {
       ++ended;
     }
     if constexpr (kConfig.exchanges) {
-      const bool has_sums = place_.thread < state_threads(kConfig.head_dim);
+      const bool has_sums = place_.thread < state_threads(kConfig);
       DecodeOutbox<kConfig>(shared_, place_).add_up(lowest, ended, has_sums);
     }
   }
 
  private:
+  using State = DecodeState<kConfig>;
   static constexpr int kTile = DecodeShared<kConfig>::kTile;
-  static constexpr int kBlocks = kTile / 128;  // blocks of 64 keys of a warpgroup
-  static constexpr int kScores = kConfig.columns / 2;
-  static constexpr int kOwn = kConfig.columns / 4;  // columns of a thread
-  static constexpr bool kSplitKeys = kConfig.head_dim == 64;
+  using Columns = DecodeColumns<kConfig>;
+  static constexpr int kScored = Columns::kScored;
+  static constexpr int kBlocks = scored_blocks(kConfig);
+  static constexpr int kScores = kScored / 2;
+  static constexpr int kOwn = kScored / 4;  // columns that a thread scores
+  static constexpr int kValueBlocks = value_blocks(kConfig);
+  static constexpr bool kSplitColumns = Columns::kSplit;
+  static constexpr bool kSplitKeys = splits_keys(kConfig);
   static constexpr int kVote = 1;  // named barriers
   static constexpr int kMove = 2;
 
   HP_DEVICE void start() {
 #pragma unroll
-    for (int i = 0; i < kScores; ++i) state_.sums[i] = 0;
+    for (int block = 0; block < kValueBlocks; ++block) {
+#pragma unroll
+      for (int i = 0; i < State::kSums; ++i) state_.sums[block][i] = 0;
+    }
 #pragma unroll
     for (int i = 0; i < kOwn; ++i) {
-      const bool exists = place_.column(i) < used_;
+      const bool exists = scored_column(i) < used_;
       state_.references[i] = 0;
       state_.weights[i] = 0;
       limits_[i] = exists ? decode_nothing() : -decode_nothing();
@@ -96,9 +112,11 @@ class DecodeConsumer {
 
   HP_DEVICE void multiply_keys() {
     const int slot = ring_.slot;
-    const std::uint8_t* const own = shared_.slot(slot) + place_.warpgroup * kBlocks * 64 * 128;
+    const std::uint8_t* const own = shared_.slot(slot) + first_key(0) * 128;
+    const std::uint8_t* const scored =
+        shared_.queries(queries_.slot) + Columns::first_scored(place_) * 128;
     const std::uint64_t all_keys = uniform(k_major(own));
-    const std::uint64_t queries = uniform(k_major(shared_.queries(queries_.slot)));
+    const std::uint64_t queries = uniform(k_major(scored));
     wait_barrier(&sync_.filled[slot], ring_.parity);
     begin_products();
 #pragma unroll
@@ -107,7 +125,7 @@ class DecodeConsumer {
 #pragma unroll
       for (int k = 0; k < kConfig.head_dim / 16; ++k) {
         const std::uint64_t inside = k % 4 * kKMajorStep;
-        Wgmma<kConfig.columns, kConfig.element, false>::multiply(
+        Wgmma<kScored, kConfig.element, false>::multiply(
             scores_[block], keys + inside + k / 4 * (DecodeShared<kConfig>::kBox >> 4),
             queries + inside + k / 4 * (DecodeShared<kConfig>::kColumnBox >> 4), k > 0);
       }
@@ -117,13 +135,19 @@ class DecodeConsumer {
 #pragma unroll
     for (int block = 0; block < kBlocks; ++block) pin(scores_[block]);
     hide_unseen(slot);
+    if constexpr (values_in_keys(kConfig)) return;  // the slot has the values too
     release(&sync_.emptied[slot]);
     ring_.advance();
   }
 
-  // The thread's first key in a block of 64 keys; its second is 8 further.
-  HP_DEVICE int key_of(int block) const {
-    return (place_.warpgroup * kBlocks + block) * 64 + place_.row;
+  // The first key of a block of 64 keys that the warpgroup scores.
+  HP_DEVICE int first_key(int block) const {
+    return ((kSplitColumns ? 0 : place_.warpgroup * kBlocks) + block) * 64;
+  }
+
+  // The thread's i-th column of those that it scores.
+  HP_DEVICE int scored_column(int i) const {
+    return Columns::first_scored(place_) + place_.column(i);
   }
 
   HP_DEVICE void hide_unseen(int slot) {
@@ -133,7 +157,7 @@ class DecodeConsumer {
     for (int block = 0; block < kBlocks; ++block) {
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const int key = key_of(block) + 8 * half;
+        const int key = first_key(block) + place_.row + 8 * half;
         if ((step.seen[key / 32] >> (key % 32) & 1) != 0) continue;
 #pragma unroll
         for (int i = 0; i < kScores; i += 4) {
@@ -144,11 +168,13 @@ class DecodeConsumer {
     }
   }
 
-  // Zeroes values of keys that do not exist. Their memory may hold NaN, and 0 x NaN is NaN.
+  // Zeroes values of keys that do not exist. Their memory may hold NaN, and 0 x NaN is NaN. If keys
+  // hold their values, the other warpgroup may still multiply them: it hides their scores, whatever
+  // they are.
   HP_DEVICE void clear_unseen(int slot) {
     const DecodeStep& step = sync_.steps[slot];
     if (step.all != 0) return;
-    constexpr int kUnits = kConfig.head_dim / 8;  // of 16 bytes
+    constexpr int kUnits = kConfig.value_dim / 8;  // of 16 bytes
     const int unit = place_.thread % kUnits;
     std::uint8_t* const column =
         shared_.slot(slot) + unit / 8 * DecodeShared<kConfig>::kBox + unit % 8 * 16;
@@ -166,8 +192,7 @@ class DecodeConsumer {
 #pragma unroll
     for (int block = 0; block < kBlocks; ++block) {
       // Lanes 0 to 15 give the addresses of matrix rows: one query column and eight keys each.
-      const int key =
-          (place_.warpgroup * kBlocks + block) * 64 + place_.warp * 16 + place_.lane / 8 % 2 * 8;
+      const int key = first_key(block) + place_.warp * 16 + place_.lane / 8 % 2 * 8;
       const std::uint32_t box =
           shared_address(shared_.weights(buffer_)) + key / 64 * DecodeShared<kConfig>::kColumnBox;
 #pragma unroll
@@ -185,7 +210,7 @@ class DecodeConsumer {
           }
           pairs[half] = pack<kConfig.element>(weights[0], weights[1]);
         }
-        const int column = 8 * j + place_.lane % 8;
+        const int column = Columns::first_scored(place_) + 8 * j + place_.lane % 8;
         store_matrices_transposed(swizzled(box, column, key % 64 * 2), pairs[0], pairs[1]);
       }
     }
@@ -202,25 +227,50 @@ class DecodeConsumer {
         most = fmaxf(most, fmaxf(scores_[block][at], scores_[block][at + 2]));
       }
       most = max_of_rows(most);
-      if (place_.lane < 4) sync_.columns[place_.thread / 32][place_.column(i)] = most;
+      if (place_.lane < 4) sync_.columns[place_.thread / 32][scored_column(i)] = most;
     }
     sync_threads(kMove, kDecodeConsumers);
 #pragma unroll
     for (int i = 0; i < kOwn; ++i) {
-      float most = limits_[i] - slack_;
-#pragma unroll
-      for (int warp = 0; warp < kDecodeWarps; ++warp) {
-        most = fmaxf(most, sync_.columns[warp][place_.column(i)]);
+      const int column = scored_column(i);
+      const float factor = move_reference(i, column);
+      if constexpr (kSplitColumns) {
+        if (place_.warp == 0 && place_.lane < 4) sync_.handed[column] = factor;
+      } else {
+        rescale(i, factor);
       }
-      const bool any = most > decode_nothing();
-      const float reference = any ? most * scale_log2_ : 0.0F;
-      const bool begun = limits_[i] > decode_nothing();
-      const float factor = begun ? exp2_fast(state_.references[i] - reference) : 0.0F;
-      state_.references[i] = reference;
-      state_.weights[i] *= factor;
-      limits_[i] = most + slack_;
-      state_.sums[i / 2 * 4 + i % 2] *= factor;
-      state_.sums[i / 2 * 4 + i % 2 + 2] *= factor;
+    }
+    if constexpr (kSplitColumns) {
+      sync_threads(kMove, kDecodeConsumers);
+#pragma unroll
+      for (int i = 0; i < kConfig.columns / 4; ++i) rescale(i, sync_.handed[place_.column(i)]);
+    }
+  }
+
+  // Moves the reference of the i-th column that the thread scores. The result is the factor of what
+  // was summed so far.
+  HP_DEVICE float move_reference(int i, int column) {
+    float most = limits_[i] - slack_;
+#pragma unroll
+    for (int warp = 0; warp < Columns::kWarps; ++warp) {
+      most = fmaxf(most, sync_.columns[Columns::first_warp(column) + warp][column]);
+    }
+    const bool any = most > decode_nothing();
+    const float reference = any ? most * scale_log2_ : 0.0F;
+    const bool begun = limits_[i] > decode_nothing();
+    const float factor = begun ? exp2_fast(state_.references[i] - reference) : 0.0F;
+    state_.references[i] = reference;
+    state_.weights[i] *= factor;
+    limits_[i] = most + slack_;
+    return factor;
+  }
+
+  // Multiplies the sums of the thread's i-th column.
+  HP_DEVICE void rescale(int i, float factor) {
+#pragma unroll
+    for (int block = 0; block < kValueBlocks; ++block) {
+      state_.sums[block][i / 2 * 4 + i % 2] *= factor;
+      state_.sums[block][i / 2 * 4 + i % 2 + 2] *= factor;
     }
   }
 
@@ -231,21 +281,30 @@ class DecodeConsumer {
       own += place_.warpgroup * kBlocks * 64 * 128;
       weights += place_.warpgroup * kBlocks * DecodeShared<kConfig>::kColumnBox;
     } else {
-      own += place_.warpgroup * DecodeShared<kConfig>::kBox;
+      own += place_.warpgroup * kValueBlocks * DecodeShared<kConfig>::kBox;
     }
     const std::uint64_t from = uniform(n_major(own, DecodeShared<kConfig>::kBox));
     const std::uint64_t by = uniform(k_major(weights));
-    pin(state_.sums);
+    pin_sums();
     begin_products();
 #pragma unroll
-    for (int k = 0; k < (kSplitKeys ? kBlocks * 64 : 128) / 16; ++k) {
-      Wgmma<kConfig.columns, kConfig.element, false>::multiply_transposed(
-          state_.sums, from + k * kNMajorStep,
-          by + k % 4 * kKMajorStep + k / 4 * (DecodeShared<kConfig>::kColumnBox >> 4), true);
+    for (int block = 0; block < kValueBlocks; ++block) {
+#pragma unroll
+      for (int k = 0; k < (kSplitKeys ? kBlocks * 64 : kTile) / 16; ++k) {
+        Wgmma<kConfig.columns, kConfig.element, false>::multiply_transposed(
+            state_.sums[block],
+            from + k * kNMajorStep + block * (DecodeShared<kConfig>::kBox >> 4),
+            by + k % 4 * kKMajorStep + k / 4 * (DecodeShared<kConfig>::kColumnBox >> 4), true);
+      }
     }
     commit_products();
     wait_products<0>();
-    pin(state_.sums);
+    pin_sums();
+  }
+
+  HP_DEVICE void pin_sums() {
+#pragma unroll
+    for (int block = 0; block < kValueBlocks; ++block) pin(state_.sums[block]);
   }
 
   // The warp has read the barrier's slot; __syncwarp orders all lanes' reads before the arrival.
@@ -262,9 +321,9 @@ class DecodeConsumer {
   float slack_;
   int buffer_ = 0;
   bool exceeds_ = false;
-  Ring<2> queries_;
+  Ring<query_buffers(kConfig)> queries_;
   Ring<kConfig.slots> ring_;
-  DecodeState<kConfig.columns> state_;
+  State state_;
   float limits_[kOwn];  // a score above it moves the reference
   float added_[kOwn];   // weights of the tile
   float scores_[kBlocks][kScores];

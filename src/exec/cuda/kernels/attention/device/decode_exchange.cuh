@@ -15,6 +15,8 @@ namespace harpe::device {
 template <DecodeConfig kConfig>
 class DecodeOutbox {
  public:
+  using Column = DecodeColumn<kConfig>;
+
   HP_DEVICE DecodeOutbox(const DecodeShared<kConfig>& shared, const DecodePlace& place)
       : exchange_(shared.exchange()),
         results_(shared.sync().results),
@@ -22,12 +24,16 @@ class DecodeOutbox {
         place_(place) {}
 
   // Stores or keeps the thread's share of a column. Requires: the column is in use.
-  HP_DEVICE void store(const DecodeColumn& own, int sequence, int group, int column) const {
+  HP_DEVICE void store(const Column& own, int sequence, int group, int column) const {
     const int head = head_of(group, column);
     const DecodeResult& result = exchange_.results[head / exchange_.heads];
     if (result.addends > 0) {
-      *kept_at(sequence, group, column) =
-          make_float4(own.reference, own.weights, own.sum, own.sum8);
+      float4* const to = kept_at(sequence, group, column);
+#pragma unroll
+      for (int block = 0; block < kBlocks; ++block) {
+        to[block * kThreads] = make_float4(own.reference, own.weights, own.sums[2 * block],
+                                           own.sums[2 * block + 1]);
+      }
     } else {
       put<Element::F32>(own, result, sequence, head, column);
     }
@@ -55,7 +61,7 @@ class DecodeOutbox {
     let_next_kernel_begin();
     if (expired || !has_sums) return;
     for (int pair = first; pair < first + count; ++pair) {
-#pragma unroll
+#pragma unroll(kBlocks == 1 ? kColumns : 1)
       for (int i = 0; i < kColumns; ++i) {
         const int column = place_.column(i);
         if (column < results_.columns) add(pair, column);
@@ -65,6 +71,8 @@ class DecodeOutbox {
 
  private:
   static constexpr int kColumns = kConfig.columns / 4;  // of a thread
+  static constexpr int kBlocks = value_blocks(kConfig);
+  static constexpr int kThreads = state_threads(kConfig);
   static constexpr int kAwait = 4;                      // named barrier
   static constexpr bool kCuts = cuts_heads(kConfig);
 
@@ -72,18 +80,18 @@ class DecodeOutbox {
     return group * results_.group.number + column % results_.group;
   }
 
-  // The i-th column of a thread is i / 2 * 8 + lane % 4 * 2 + i % 2.
+  // The first block of values of a column; the next one is kThreads further. The i-th column of a
+  // thread is i / 2 * 8 + lane % 4 * 2 + i % 2.
   [[nodiscard]] HP_DEVICE float4* kept_at(int sequence, int group, int column) const {
-    constexpr int kThreads = state_threads(kConfig.head_dim);
     std::int64_t pair = std::int64_t{sequence} * results_.kv_heads.number + group;
     if constexpr (kCuts) pair = index_of(cuts_, results_.kv_heads, {sequence, group});
     const int own = column / 8 * 2 + column % 2;
-    return reinterpret_cast<float4*>(exchange_.kept) + (pair * kColumns + own) * kThreads +
-           place_.thread;
+    return reinterpret_cast<float4*>(exchange_.kept) +
+           (pair * kColumns + own) * (kBlocks * kThreads) + place_.thread;
   }
 
   template <Element kOutput>
-  HP_DEVICE void put(const DecodeColumn& own, const DecodeResult& result, int sequence, int head,
+  HP_DEVICE void put(const Column& own, const DecodeResult& result, int sequence, int head,
                      int column) const {
     const int query = column / results_.group;
     const int of_result = head % exchange_.heads;
@@ -123,8 +131,16 @@ class DecodeOutbox {
     const int head = head_of(group, column);
     const DecodeResult& result = exchange_.results[head / exchange_.heads];
     if (result.addends == 0) return;
-    const float4 kept = *kept_at(sequence, group, column);
-    DecodeColumn own = {kept.x, kept.y, kept.z, kept.w};
+    const float4* const from = kept_at(sequence, group, column);
+    Column own;
+#pragma unroll
+    for (int block = 0; block < kBlocks; ++block) {
+      const float4 kept = from[block * kThreads];
+      own.reference = kept.x;
+      own.weights = kept.y;
+      own.sums[2 * block] = kept.z;
+      own.sums[2 * block + 1] = kept.w;
+    }
     for (int i = result.first_addend; i < result.first_addend + result.addends; ++i) {
       add_state(own, load(exchange_.addends[i], sequence, head % exchange_.heads, column));
     }
@@ -132,15 +148,17 @@ class DecodeOutbox {
   }
 
   // Bypasses L1, since another GPU may have stored the state.
-  [[nodiscard]] HP_DEVICE DecodeColumn load(const DecodeAddend& from, int sequence, int head,
-                                            int column) const {
+  [[nodiscard]] HP_DEVICE Column load(const DecodeAddend& from, int sequence, int head,
+                                      int column) const {
     constexpr float kLog2e = 1.4426950408889634F;
     const int query = column / results_.group;
     const float lse = __ldcg(from.lse + offset_of(from.lse_strides, sequence, query, head));
     const float* const values =
         from.output + offset_of(from.strides, sequence, query, head) + value_of<kConfig>(place_);
-    const float weights = lse == decode_nothing() ? 0.0F : 1.0F;
-    return {lse * kLog2e, weights, __ldcg(values), __ldcg(values + 8)};
+    Column state{.reference = lse * kLog2e, .weights = lse == decode_nothing() ? 0.0F : 1.0F};
+#pragma unroll
+    for (int i = 0; i < state.kSums; ++i) state.sums[i] = __ldcg(values + value_step(i));
+    return state;
   }
 
   const DecodeExchange& exchange_;

@@ -19,14 +19,17 @@ class DecodeProducer {
         lane_(static_cast<int>(threadIdx.x) % 32) {}
 
   // Walks from the end of the share, so that the state left to another block is made first. Keys
-  // that no kernel writes are loaded before the preceding kernel of the stream has ended.
+  // that no kernel writes are loaded before the preceding kernel of the stream has ended. With one
+  // buffer of queries, begin_piece waits until all tiles of the piece before have been multiplied,
+  // so the first tiles are always loaded ahead of it.
   HP_DEVICE void run() {
     if (args_.keys_are_fixed == 0) await_kernel_before();
     find_share();
     for (bool first = true; begin_ < end_; first = false) {
       const int from = begin_ > pair_begin_ ? begin_ - pair_begin_ : 0;
       const int tiles = end_ - pair_begin_ - from;
-      const int early = first ? smaller(tiles, kConfig.slots / 2) : 0;
+      const bool is_ahead = first || query_buffers(kConfig) == 1;
+      const int early = is_ahead ? smaller(tiles, kTilesAhead) : 0;
       load_tiles(from, early);
       if (first) await_kernel_before();
       begin_piece(tiles);
@@ -41,6 +44,7 @@ class DecodeProducer {
   using Index = std::int64_t;
   static constexpr int kTile = DecodeShared<kConfig>::kTile;
   static constexpr int kBoxes = kConfig.head_dim / 64;
+  static constexpr int kTilesAhead = kConfig.slots / slots_per_tile(kConfig);
   static constexpr bool kCuts = cuts_heads(kConfig);
 
   HP_DEVICE static int smaller(int a, int b) { return a < b ? a : b; }
@@ -216,7 +220,7 @@ class DecodeProducer {
       const Box box = box_of(tile, page);
       if (tile + 1 < first + tiles) page = page_of(tile + 1);
       load(args_.keys, box);
-      load(args_.values, box);
+      if constexpr (!values_in_keys(kConfig)) load(args_.values, box);
     }
   }
 
@@ -282,7 +286,7 @@ class DecodeProducer {
   int head_ = 0;  // key head
   int cut_ = 0;
   int keys_ = 0;  // of the current sequence
-  Ring<2> queries_;
+  Ring<query_buffers(kConfig)> queries_;
   Ring<kConfig.slots> ring_;
 };
 

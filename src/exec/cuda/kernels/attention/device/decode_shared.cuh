@@ -22,7 +22,7 @@ struct alignas(16) DecodePiece {
   int first;  // the block with the first part
 };
 
-// Describes one tile of keys or values. The producer writes it before its arrival at `filled`.
+// Describes one tile in a ring slot. The producer writes it before its arrival at `filled`.
 struct DecodeStep {
   std::uint32_t seen[kMostDecodeTile / 32];  // a bit for each key that exists; only unless `all`
   int all;                                   // 1: all keys of the tile exist
@@ -50,20 +50,22 @@ struct DecodeSync {
   DecodeStep steps[kMostDecodeSlots];
   DecodeResults results;
   float columns[kDecodeWarps][kMostDecodeColumns];
-  DecodeCuts cuts;  // only with cuts_heads(DecodeConfig)
+  DecodeCuts cuts;                   // only with cuts_heads(DecodeConfig)
+  float handed[kMostDecodeColumns];  // by the warpgroup that scores a column to the other
 };
 
 static_assert(sizeof(DecodeSync) <= kDecodeSyncBytes);
 
-// Tiles of keys and values alternate: [slot][64 columns][rows of 128 bytes]. Then two buffers of
-// queries, [64 columns][query, 128 bytes], and two of weights, [64 keys][query, 128 bytes]. A query
-// is a column of the wgmmas.
+// Tiles of keys and values alternate, unless keys hold their values: [slot][64 columns][rows of 128
+// bytes]. Then one or two buffers of queries, [64 columns][query, 128 bytes], and two of weights,
+// [64 keys][query, 128 bytes]. A query is a column of the wgmmas.
 template <DecodeConfig kConfig>
 class DecodeShared {
  public:
   static constexpr int kTile = tile_keys(kConfig);
   static constexpr int kBox = kTile * 128;                  // 64 columns of keys or values
   static constexpr int kColumnBox = kConfig.columns * 128;  // 64 elements of all query columns
+  static constexpr int kQueryBuffers = query_buffers(kConfig);
 
   HP_DEVICE explicit DecodeShared(std::uint8_t* base) : base_(base) {}
 
@@ -71,8 +73,16 @@ class DecodeShared {
   HP_DEVICE std::uint8_t* queries(int at) const {
     return slot(kConfig.slots) + at * query_bytes(kConfig);
   }
-  HP_DEVICE std::uint8_t* weights(int at) const { return queries(2) + at * weight_bytes(kConfig); }
-  HP_DEVICE DecodeSync& sync() const { return *reinterpret_cast<DecodeSync*>(weights(2)); }
+  HP_DEVICE std::uint8_t* weights(int at) const {
+    return queries(kQueryBuffers) + at * weight_bytes(kConfig);
+  }
+  // Only with parks_sums(DecodeConfig): a thread's quad of sums.
+  HP_DEVICE float4& parked(int quad, int thread) const {
+    return reinterpret_cast<float4*>(queries(0))[quad * kDecodeConsumers + thread];
+  }
+  HP_DEVICE DecodeSync& sync() const {
+    return *reinterpret_cast<DecodeSync*>(queries(0) + buffer_bytes(kConfig));
+  }
 
   // By one thread.
   HP_DEVICE void note_results(const DecodeArgs& args) const {
@@ -111,7 +121,7 @@ class DecodeShared {
       init_barrier(&shared.filled[lane], 1);
       init_barrier(&shared.emptied[lane], kDecodeWarps);
     }
-    if (lane < 2) {
+    if (lane < kQueryBuffers) {
       init_barrier(&shared.query_filled[lane], 1);
       init_barrier(&shared.query_emptied[lane], kDecodeWarps);
     }

@@ -37,7 +37,7 @@ HP_DEVICE bool is_absent(const float4& state) {
 template <DecodeConfig kConfig>
 class DecodeFinish {
  public:
-  using State = DecodeState<kConfig.columns>;
+  using State = DecodeState<kConfig>;
 
   HP_DEVICE DecodeFinish(const DecodeShared<kConfig>& shared, const DecodePlace& place,
                          const DecodePiece& piece)
@@ -62,13 +62,16 @@ class DecodeFinish {
   }
 
  private:
-  static constexpr int kSums = kConfig.columns / 2;
-  static constexpr int kOwn = kConfig.columns / 4;
-  static constexpr bool kSplitKeys = kConfig.head_dim == 64;
-  static constexpr int kQuads = kSums / 4;
+  using Column = DecodeColumn<kConfig>;
+  using Columns = DecodeColumns<kConfig>;
+  static constexpr int kOwn = kConfig.columns / 4;  // columns of a thread
+  static constexpr bool kSplitKeys = splits_keys(kConfig);
+  static constexpr bool kParks = parks_sums(kConfig);
+  static constexpr int kBlocks = value_blocks(kConfig);
+  static constexpr int kQuads = State::kSums / 4;  // of a block of values
   static constexpr int kPairs = kOwn / 2;
-  static constexpr int kAhead = 8;
-  static constexpr int kThreads = state_threads(kConfig.head_dim);
+  static constexpr int kAhead = kParks ? 3 : 8;  // as many states as registers hold
+  static constexpr int kThreads = state_threads(kConfig);
   static constexpr int kFinish = 3;  // named barrier
 
   HP_DEVICE static void sync() { sync_threads(kFinish, kDecodeConsumers); }
@@ -76,31 +79,31 @@ class DecodeFinish {
   // With heads of 64 the first warpgroup holds the sums of both once add_warps has run.
   [[nodiscard]] HP_DEVICE bool has_sums() const { return place_.thread < kThreads; }
 
-  // Adds the sums of weights of all warps and, with heads of 64, the sums of values of the second
-  // warpgroup to those of the first. The latter pass through the buffer of weights, which no warp
-  // reads after the first barrier.
+  // Adds the sums of weights of all warps, so that each thread has those of all its columns; or
+  // leaves them in shared memory, with references, if the thread has not scored all its columns.
+  // With heads of 64 it adds the sums of values of the second warpgroup to those of the first,
+  // through the buffer of weights, which no warp reads after the first barrier.
   HP_DEVICE void add_warps(State& state) const {
 #pragma unroll
-    for (int i = 0; i < kOwn; ++i) {
+    for (int i = 0; i < Columns::kScored / 4; ++i) {
+      const int column = Columns::first_scored(place_) + place_.column(i);
       const float sum = sum_of_rows(state.weights[i]);
-      if (place_.lane < 4) sync_.columns[place_.thread / 32][place_.column(i)] = sum;
+      if (place_.lane < 4) sync_.columns[place_.thread / 32][column] = sum;
+      if constexpr (Columns::kSplit) {
+        if (place_.warp == 0 && place_.lane < 4) sync_.handed[column] = state.references[i];
+      }
     }
     sync();
+    if constexpr (!Columns::kSplit) {
 #pragma unroll
-    for (int i = 0; i < kOwn; ++i) {
-      float sum = 0;
-#pragma unroll
-      for (int warp = 0; warp < kDecodeWarps; ++warp) {
-        sum += sync_.columns[warp][place_.column(i)];
-      }
-      state.weights[i] = sum;
+      for (int i = 0; i < kOwn; ++i) state.weights[i] = sum_of_warps(place_.column(i));
     }
     if constexpr (kSplitKeys) {
       auto* const other = reinterpret_cast<float4*>(shared_.weights(0));
       if (!has_sums()) {
 #pragma unroll
         for (int i = 0; i < kQuads; ++i) {
-          other[i * kThreads + place_.thread - kThreads] = quad_of(state, i);
+          other[i * kThreads + place_.thread - kThreads] = quad_of(state.sums[0], i);
         }
       }
       sync();
@@ -108,61 +111,110 @@ class DecodeFinish {
 #pragma unroll
         for (int i = 0; i < kQuads; ++i) {
           const float4 quad = other[i * kThreads + place_.thread];
-          state.sums[4 * i] += quad.x;
-          state.sums[4 * i + 1] += quad.y;
-          state.sums[4 * i + 2] += quad.z;
-          state.sums[4 * i + 3] += quad.w;
+          state.sums[0][4 * i] += quad.x;
+          state.sums[0][4 * i + 1] += quad.y;
+          state.sums[0][4 * i + 2] += quad.z;
+          state.sums[0][4 * i + 3] += quad.w;
         }
       }
     }
-    sync();  // columns and weights may be written again
+    sync();  // weights may be written again
+  }
+
+  // The columns are written again only after all consumers have met at the next piece's first tile.
+  [[nodiscard]] HP_DEVICE float sum_of_warps(int column) const {
+    float sum = 0;
+#pragma unroll
+    for (int warp = 0; warp < Columns::kWarps; ++warp) {
+      sum += sync_.columns[Columns::first_warp(column) + warp][column];
+    }
+    return sum;
+  }
+
+  // Of the thread's i-th column, once add_warps has run.
+  [[nodiscard]] HP_DEVICE float reference_of(const State& state, int i) const {
+    if constexpr (Columns::kSplit) {
+      return sync_.handed[place_.column(i)];
+    } else {
+      return state.references[i];
+    }
+  }
+  [[nodiscard]] HP_DEVICE float weights_of(const State& state, int i) const {
+    if constexpr (Columns::kSplit) {
+      return sum_of_warps(place_.column(i));
+    } else {
+      return state.weights[i];
+    }
   }
 
   // The thread's two columns of eight.
   struct Eight {
-    DecodeColumn first;
-    DecodeColumn second;
+    Column first;
+    Column second;
   };
 
-  HP_DEVICE static Eight eight_of(const State& state, int i) {
-    const float4 sums = quad_of(state, i);
-    return {{state.references[2 * i], state.weights[2 * i], sums.x, sums.z},
-            {state.references[2 * i + 1], state.weights[2 * i + 1], sums.y, sums.w}};
+  HP_DEVICE static void set_sums(Eight& columns, int block, const float4& quad) {
+    columns.first.sums[2 * block] = quad.x;
+    columns.second.sums[2 * block] = quad.y;
+    columns.first.sums[2 * block + 1] = quad.z;
+    columns.second.sums[2 * block + 1] = quad.w;
   }
 
-  HP_DEVICE static float4 quad_of(const State& state, int i) {
-    return {state.sums[4 * i], state.sums[4 * i + 1], state.sums[4 * i + 2], state.sums[4 * i + 3]};
+  [[nodiscard]] HP_DEVICE Eight eight_of(const State& state, int i) const {
+    Eight columns;
+    columns.first.reference = reference_of(state, 2 * i);
+    columns.first.weights = weights_of(state, 2 * i);
+    columns.second.reference = reference_of(state, 2 * i + 1);
+    columns.second.weights = weights_of(state, 2 * i + 1);
+#pragma unroll
+    for (int block = 0; block < kBlocks; ++block) {
+      set_sums(columns, block, kParks ? shared_.parked(block * kQuads + i, place_.thread)
+                                      : quad_of(state.sums[block], i));
+    }
+    return columns;
+  }
+
+  HP_DEVICE static float4 quad_of(const float (&sums)[State::kSums], int i) {
+    return {sums[4 * i], sums[4 * i + 1], sums[4 * i + 2], sums[4 * i + 3]};
   }
 
   [[nodiscard]] HP_DEVICE float4* state_of(int part) const {
     return reinterpret_cast<float4*>(results_.states +
-                                     std::int64_t{piece_.first + part} *
-                                         state_floats(kConfig.head_dim, kConfig.columns));
+                                     std::int64_t{piece_.first + part} * state_floats(kConfig));
   }
-  // Where a state has the references and sums of weights of the thread's columns 2 i and 2 i + 1.
+  // Where a state has the thread's i-th quad of a block of values, and the references and sums of
+  // weights of its columns 2 i and 2 i + 1.
+  [[nodiscard]] HP_DEVICE int quad_at(int block, int i) const {
+    return (block * kQuads + i) * kThreads + place_.thread;
+  }
   [[nodiscard]] HP_DEVICE int columns_at(int i) const {
-    return kQuads * kThreads + place_.column(2 * i) / 2;
+    return kBlocks * kQuads * kThreads + place_.column(2 * i) / 2;
   }
 
   HP_DEVICE void leave(const State& state) const {
     float4* const to = state_of(piece_.part);
     if (has_sums()) {
 #pragma unroll
-      for (int i = 0; i < kQuads; ++i) {
-        store_state(to + i * kThreads + place_.thread, quad_of(state, i));
+      for (int block = 0; block < kBlocks; ++block) {
+#pragma unroll
+        for (int i = 0; i < kQuads; ++i) {
+          store_state(to + quad_at(block, i), quad_of(state.sums[block], i));
+        }
       }
     }
     if (place_.thread >= 4) return;
 #pragma unroll
     for (int i = 0; i < kPairs; ++i) {
-      store_state(to + columns_at(i), {state.references[2 * i], state.weights[2 * i],
-                                       state.references[2 * i + 1], state.weights[2 * i + 1]});
+      store_state(to + columns_at(i),
+                  {reference_of(state, 2 * i), weights_of(state, 2 * i),
+                   reference_of(state, 2 * i + 1), weights_of(state, 2 * i + 1)});
     }
   }
 
   // Each sum of a state is read by one thread, which clears it; those of columns by several.
   HP_DEVICE void end_pair(const State& state) const {
-#pragma unroll
+    if constexpr (kParks) park(state);
+#pragma unroll(kParks ? 1 : kQuads)
     for (int i = 0; i < kQuads; ++i) {
       Eight own = eight_of(state, i);
       join(own, i);
@@ -171,13 +223,26 @@ class DecodeFinish {
     }
   }
 
+  // No warp reads queries or weights any more. Each thread reads its own sums alone.
+  HP_DEVICE void park(const State& state) const {
+#pragma unroll
+    for (int block = 0; block < kBlocks; ++block) {
+#pragma unroll
+      for (int i = 0; i < kQuads; ++i) {
+        shared_.parked(block * kQuads + i, place_.thread) = quad_of(state.sums[block], i);
+      }
+    }
+  }
+
   // Joins the states of all lower parts to `own`, in order; polls kAhead of them at a time.
   HP_DEVICE void join(Eight& own, int eight) const {
 #pragma unroll 1
     for (int first = 0; first + 1 < piece_.parts; first += kAhead) {
       const int count = piece_.parts - 1 - first;
-      float4 sums[kAhead];
+      float4 sums[kAhead][kBlocks];
       float4 columns[kAhead];
+      // Left undefined where fewer states remain, they would occupy registers in the whole kernel.
+      if constexpr (kParks) fill(sums, columns);
       bool absent = true;
       while (absent) {
         absent = false;
@@ -185,23 +250,51 @@ class DecodeFinish {
         for (int at = 0; at < kAhead; ++at) {
           if (at >= count) continue;
           const float4* const from = state_of(first + at);
-          sums[at] = load_state(from + eight * kThreads + place_.thread);
+#pragma unroll
+          for (int block = 0; block < kBlocks; ++block) {
+            sums[at][block] = load_state(from + quad_at(block, eight));
+          }
           columns[at] = load_state(from + columns_at(eight));
         }
 #pragma unroll
         for (int at = 0; at < kAhead; ++at) {
           if (at >= count) continue;
-          absent = absent || is_absent(sums[at]) || is_absent(columns[at]);
+#pragma unroll
+          for (int block = 0; block < kBlocks; ++block) {
+            absent = absent || is_absent(sums[at][block]);
+          }
+          absent = absent || is_absent(columns[at]);
         }
       }
 #pragma unroll
       for (int at = 0; at < kAhead; ++at) {
         if (at >= count) continue;
-        add_state(own.first, {columns[at].x, columns[at].y, sums[at].x, sums[at].z});
-        add_state(own.second, {columns[at].z, columns[at].w, sums[at].y, sums[at].w});
-        clear(state_of(first + at) + eight * kThreads + place_.thread);
+        add_part(own, sums[at], columns[at]);
+#pragma unroll
+        for (int block = 0; block < kBlocks; ++block) {
+          clear(state_of(first + at) + quad_at(block, eight));
+        }
       }
     }
+  }
+
+  HP_DEVICE static void fill(float4 (&sums)[kAhead][kBlocks], float4 (&columns)[kAhead]) {
+#pragma unroll
+    for (int at = 0; at < kAhead; ++at) {
+#pragma unroll
+      for (int block = 0; block < kBlocks; ++block) sums[at][block] = {};
+      columns[at] = {};
+    }
+  }
+
+  HP_DEVICE static void add_part(Eight& own, const float4 (&sums)[kBlocks],
+                                 const float4& columns) {
+    Eight part{.first = {.reference = columns.x, .weights = columns.y},
+               .second = {.reference = columns.z, .weights = columns.w}};
+#pragma unroll
+    for (int block = 0; block < kBlocks; ++block) set_sums(part, block, sums[block]);
+    add_state(own.first, part.first);
+    add_state(own.second, part.second);
   }
 
   // Clears the values of columns, once all threads have read them (a barrier).
@@ -209,7 +302,7 @@ class DecodeFinish {
     sync();
     const int columns = kConfig.columns / 2;
     for (int i = place_.thread; i < (piece_.parts - 1) * columns; i += kDecodeConsumers) {
-      clear(state_of(i / columns) + kQuads * kThreads + i % columns);
+      clear(state_of(i / columns) + kBlocks * kQuads * kThreads + i % columns);
     }
   }
 
@@ -218,7 +311,7 @@ class DecodeFinish {
     *at = {absent, absent, absent, absent};
   }
 
-  HP_DEVICE void store(const DecodeColumn& own, int column) const {
+  HP_DEVICE void store(const Column& own, int column) const {
     if (column >= results_.columns) return;
     if constexpr (kConfig.exchanges) {
       DecodeOutbox<kConfig>(shared_, place_).store(own, piece_.sequence, piece_.group, column);
