@@ -17,7 +17,8 @@ namespace harpe::bench {
 // A carried state is one more key with p = exp(lse) and v = o.
 constexpr int kKeys = 1024;  // scores in memory at once
 constexpr int kThreads = 256;
-constexpr int kMostColumns = 256;
+constexpr int kMostColumns = 576;  // of keys
+constexpr int kOfThread = 2;       // columns of V, kThreads apart
 
 struct AttentionRow {
   double q[kMostColumns];
@@ -90,27 +91,38 @@ __device__ inline double take_scores(const AttentionReferenceArgs& args, Attenti
   return block_max(shared, most);
 }
 
-// Running sums of one row; `value`, `size` and `squares` belong to this thread's column of V.
+// Running sums of one row; `columns` are this thread's columns of V.
 struct RunningSums {
+  struct Column {
+    double value;
+    double size;
+    double squares;
+  };
   double most;
   double l;
-  double value;
-  double size;
-  double squares;
+  Column columns[kOfThread];
 
   __device__ void rescale(double to) {
     const double factor = most == minus_infinity() ? 0.0 : exp(most - to);
     most = to;
     l *= factor;
-    value *= factor;
-    size *= factor;
-    squares *= factor * factor;
+    for (Column& column : columns) {
+      column.value *= factor;
+      column.size *= factor;
+      column.squares *= factor * factor;
+    }
   }
-  __device__ void add(double p, double v) {
+  // `value_of(column)`: of V.
+  template <class ValueOf>
+  __device__ void add(double p, int v_columns, const ValueOf& value_of) {
     l += p;
-    value += p * v;
-    size += p * fabs(v);
-    squares += p * p * v * v;
+    for (int i = 0; i < kOfThread; ++i) {
+      const int column = static_cast<int>(threadIdx.x) + i * kThreads;
+      const double v = column < v_columns ? value_of(column) : 0.0;
+      columns[i].value += p * v;
+      columns[i].size += p * fabs(v);
+      columns[i].squares += p * p * v * v;
+    }
   }
 };
 
@@ -126,13 +138,13 @@ __device__ inline void add_keys(const AttentionReferenceArgs& args, AttentionRow
   }
   __syncthreads();
   const std::int64_t kv_head = at.head / (args.heads / args.kv_heads);
-  const int column = static_cast<int>(threadIdx.x);
   for (int i = 0; i < count; ++i) {
     const double p = shared.score[i];
     if (p == 0) continue;
     const std::int64_t base = at.batch * args.v_strides[0] + (first + i) * args.v_strides[1] +
                               kv_head * args.v_strides[2];
-    sums.add(p, column < args.v_columns ? load_element(args.v, base + column, args.in) : 0.0);
+    sums.add(p, args.v_columns,
+             [&](int column) { return load_element(args.v, base + column, args.in); });
   }
   __syncthreads();
 }
@@ -146,22 +158,25 @@ __device__ inline void store_row(const AttentionReferenceArgs& args, const Atten
       (args.columns / 16 + 2) * kMatrixRoundoff * kTail * sqrt(shared.spread) +
       shared.magnitude * 0x1p-22;
   const double relative = score_error + 0x1p-21 + keys * 0x1p-24;
-  const int column = static_cast<int>(threadIdx.x);
-  if (column == 0) {
+  if (threadIdx.x == 0) {
     const std::int64_t place = (at.batch * args.heads + at.head) * args.sample.count + at.sample;
     args.lse[place] = lse;
     args.lse_bound[place] = relative + (empty ? 0 : fabs(lse)) * 0x1p-22 + 0x1p-20;
   }
-  if (column >= args.v_columns) return;
-  const double o = empty ? 0 : sums.value / sums.l;
-  const double size = empty ? 0 : sums.size / sums.l;
-  const double spread = empty ? 0 : fmin(size, kTail * sqrt(sums.squares) / sums.l);
-  const double error =
-      2 * relative * size + spread * (unit_roundoff(args.in) + (keys / 16 + 4) * kMatrixRoundoff);
-  const std::int64_t place =
-      ((at.batch * args.sample.count + at.sample) * args.heads + at.head) * args.v_columns + column;
-  args.value[place] = o;
-  args.bound[place] = error + unit_roundoff(args.out) * (fabs(o) + error) + 0x1p-24;
+  for (int i = 0; i < kOfThread; ++i) {
+    const int column = static_cast<int>(threadIdx.x) + i * kThreads;
+    if (column >= args.v_columns) return;
+    const RunningSums::Column& own = sums.columns[i];
+    const double o = empty ? 0 : own.value / sums.l;
+    const double size = empty ? 0 : own.size / sums.l;
+    const double spread = empty ? 0 : fmin(size, kTail * sqrt(own.squares) / sums.l);
+    const double error =
+        2 * relative * size + spread * (unit_roundoff(args.in) + (keys / 16 + 4) * kMatrixRoundoff);
+    const std::int64_t row = (at.batch * args.sample.count + at.sample) * args.heads + at.head;
+    const std::int64_t place = row * args.v_columns + column;
+    args.value[place] = o;
+    args.bound[place] = error + unit_roundoff(args.out) * (fabs(o) + error) + 0x1p-24;
+  }
 }
 
 // One thread block per row: sample row, head, batch.
@@ -173,23 +188,23 @@ __device__ inline void attention_reference(const AttentionReferenceArgs& args) {
                        .row = sampled_row(args.sample, static_cast<std::int64_t>(blockIdx.x))};
   const std::int64_t q_base =
       at.batch * args.q_strides[0] + at.row * args.q_strides[1] + at.head * args.q_strides[2];
-  const int column = static_cast<int>(threadIdx.x);
-  if (column < args.columns) shared.q[column] = load_element(args.q, q_base + column, args.in);
-  if (column == 0) {
+  for (int column = static_cast<int>(threadIdx.x); column < args.columns; column += kThreads) {
+    shared.q[column] = load_element(args.q, q_base + column, args.in);
+  }
+  if (threadIdx.x == 0) {
     shared.spread = 0;
     shared.magnitude = 0;
   }
   __syncthreads();
-  RunningSums sums = {.most = minus_infinity(), .l = 0, .value = 0, .size = 0, .squares = 0};
+  RunningSums sums = {.most = minus_infinity(), .l = 0, .columns = {}};
   if (args.start_lse != nullptr) {
     const std::int64_t state = (at.batch * args.heads + at.head) * args.sample.all + at.row;
     const std::int64_t row = (at.batch * args.sample.all + at.row) * args.heads + at.head;
     const double lse = args.start_lse[state];
     if (lse != minus_infinity()) {
-      const double held =
-          column < args.v_columns ? args.start_o[row * args.v_columns + column] : 0.0;
       sums.most = lse;
-      sums.add(1.0, held);
+      sums.add(1.0, args.v_columns,
+               [&](int column) { return args.start_o[row * args.v_columns + column]; });
     }
   }
   for (std::int64_t first = 0; first < args.keys; first += kKeys) {

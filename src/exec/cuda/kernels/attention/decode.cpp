@@ -231,7 +231,8 @@ int choose_shares(const AttentionSpec& spec, int blocks) {
   const std::int64_t pairs = count_pairs(spec);
   const std::int64_t tiles = pairs * tiles_of_pair(spec);
   const double tile_us = slots_per_tile(config) * slot_bytes(config) / kBytesPerUs;
-  const int eights = config.columns / 8 * value_blocks(config);  // of columns, for each state
+  const std::int64_t queries = group_of(spec) * spec.panels.front().rows;
+  const std::int64_t eights = (queries + 7) / 8 * value_blocks(config);  // of columns, by state
   const auto estimate = [&](std::int64_t shares) {
     const std::int64_t longest = (tiles + shares - 1) / shares;
     const std::int64_t states = (shares + pairs - 1) / pairs - 1;  // besides its own

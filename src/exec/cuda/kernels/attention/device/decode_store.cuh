@@ -191,6 +191,9 @@ class DecodeFinish {
     return kBlocks * kQuads * kThreads + place_.column(2 * i) / 2;
   }
 
+  // Whether the i-th eight columns are in use; with few columns they always are.
+  [[nodiscard]] HP_DEVICE bool is_used(int i) const { return !kParks || 8 * i < results_.columns; }
+
   HP_DEVICE void leave(const State& state) const {
     float4* const to = state_of(piece_.part);
     if (has_sums()) {
@@ -198,6 +201,7 @@ class DecodeFinish {
       for (int block = 0; block < kBlocks; ++block) {
 #pragma unroll
         for (int i = 0; i < kQuads; ++i) {
+          if (!is_used(i)) continue;
           store_state(to + quad_at(block, i), quad_of(state.sums[block], i));
         }
       }
@@ -205,6 +209,7 @@ class DecodeFinish {
     if (place_.thread >= 4) return;
 #pragma unroll
     for (int i = 0; i < kPairs; ++i) {
+      if (!is_used(i)) continue;
       store_state(to + columns_at(i),
                   {reference_of(state, 2 * i), weights_of(state, 2 * i),
                    reference_of(state, 2 * i + 1), weights_of(state, 2 * i + 1)});
@@ -216,6 +221,7 @@ class DecodeFinish {
     if constexpr (kParks) park(state);
 #pragma unroll(kParks ? 1 : kQuads)
     for (int i = 0; i < kQuads; ++i) {
+      if (!is_used(i)) continue;
       Eight own = eight_of(state, i);
       join(own, i);
       store(own.first, 8 * i + place_.lane % 4 * 2);
