@@ -71,19 +71,28 @@ struct RowNeighbours {
     if (is_nearer) best = &sample;
   }
 
-  // Linear interpolation over the logarithm of rows.
-  [[nodiscard]] std::optional<double> seconds_at(double rows) const {
+  // Whether the samples are so near that the time lies between theirs.
+  [[nodiscard]] bool are_near() const {
+    constexpr double kNear = 2;
+    return fewer != nullptr && more != nullptr && more->shape.rows <= kNear * fewer->shape.rows;
+  }
+
+  // The time of the sample that fills the same tiles, if they are several; else linear
+  // interpolation over the logarithm of rows.
+  [[nodiscard]] std::optional<double> seconds_at(const LeafRate& rate, double rows) const {
     if (fewer == nullptr || more == nullptr) return std::nullopt;
+    const double whole_tiles = std::ceil(rows / rate.tile_rows) * rate.tile_rows;
+    if (rows > rate.tile_rows && more->shape.rows <= whole_tiles) return more->time.seconds();
     const double way =
         std::log(rows / fewer->shape.rows) / std::log(more->shape.rows / fewer->shape.rows);
     return fewer->time.seconds() + way * (more->time - fewer->time).seconds();
   }
 };
 
-// Corrects the modelled time by samples of the same kernel, of few rows or of many: by their own
-// ratio to the model, weighted by the inverse square of their distance. The model itself has weight
-// 1, as a sample a factor of e away. The time is clamped between samples of smaller and of larger
-// shapes.
+// The time by samples of the same kernel, of few rows or of many: between those that differ only in
+// rows, if they are near. Else samples correct the modelled time by their own ratio to the model,
+// weighted by the inverse square of their distance. The model itself has weight 1, as a sample a
+// factor of e away. The time is then clamped between samples of smaller and of larger shapes.
 double corrected(const Machine& machine, const LeafRate& rate, const LeafShape& shape,
                  std::string_view leaf, std::string_view dtype, bool causal, Supplier by) {
   const double model = modelled(rate, machine.processor, shape);
@@ -109,11 +118,12 @@ double corrected(const Machine& machine, const LeafRate& rate, const LeafShape& 
     weights += weight;
   }
   if (same != nullptr) return same->time.seconds();
+  if (neighbours.are_near()) return *neighbours.seconds_at(rate, shape.rows);
   const double between = model * std::exp(logarithms / weights);
   if (least <= most) return std::clamp(between, least, most);
   // A kernel may be so slow on few rows that more rows take less time: then neither sample is a
   // limit.
-  return neighbours.seconds_at(shape.rows).value_or(between);
+  return neighbours.seconds_at(rate, shape.rows).value_or(between);
 }
 
 }  // namespace

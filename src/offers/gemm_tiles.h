@@ -30,7 +30,7 @@ inline constexpr std::int64_t kGemmStage = 64;  // values along K that a stage h
 [[nodiscard]] double edge_clocks(const GemmTile& tile);
 // The parts of tiles cut along K that one thread block multiplies, `rounds` of them: it stores each
 // sum for the block that adds up the tile.
-[[nodiscard]] double leave_clocks(std::int64_t rounds);
+[[nodiscard]] double leave_clocks(const GemmTile& tile, std::int64_t rounds);
 // Adding up a tile that is cut into `parts`.
 [[nodiscard]] double add_up_clocks(const GemmTile& tile, std::int64_t parts);
 

@@ -176,7 +176,7 @@ double TaskCosts::copied_bytes(const Group& group) const {
 // is added to. Fitted to 2 H100, 2 H200 and 4 H200 (docs/simulator.md).
 void TaskCosts::slow_down(Group& group) const {
   constexpr double kOfLinks = 0.2;
-  const Picoseconds kStandstill = from_microseconds(6);
+  const Picoseconds kStandstill = from_microseconds(4);
   constexpr double kOfWork = 0.3;  // at most
   const TaskId first = group.tasks.front();
   double sent = 0;

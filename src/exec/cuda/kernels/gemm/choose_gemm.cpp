@@ -82,7 +82,8 @@ Tail best_tail(const GemmConfig& config, std::int64_t rest, std::int64_t cluster
   for (int parts = 2; parts <= most_parts && rest > 0; ++parts) {
     const std::int64_t rounds = (rest * parts + clusters - 1) / clusters;
     const double clocks = static_cast<double>(rounds) * clocks_of(parts) / parts +
-                          leave_clocks(rounds) + add_up_clocks(tile_of(config), parts);
+                          leave_clocks(tile_of(config), rounds) +
+                          add_up_clocks(tile_of(config), parts);
     if (clocks < best.clocks) best = {.parts = parts, .clocks = clocks};
   }
   return best;
@@ -90,6 +91,18 @@ Tail best_tail(const GemmConfig& config, std::int64_t rest, std::int64_t cluster
 
 constexpr double kLink = 260;    // bytes a clock: 389 GB/s at 1.5 GHz
 constexpr double kFirst = 5500;  // clocks from the start of the kernel until rows arrive
+
+// Clocks in which memory brings B. B that exceeds the L2 cache is read again by each panel that
+// waits, since such panels are not in step.
+double memory_clocks(const GemmSpec& spec) {
+  constexpr double kCache = 50e6;
+  constexpr double kBytesPerClock = 2870;  // 4.3 TB/s at 1.5 GHz
+  const auto late = std::ranges::count_if(spec.panels, awaits_rows);
+  const bool some_begin = late < std::ssize(spec.panels);
+  const double b = 2.0 * static_cast<double>(spec.n * spec.k);
+  const double readers = b > kCache ? static_cast<double>(late) + (some_begin ? 1 : 0) : 1;
+  return readers * b / kBytesPerClock;
+}
 
 double copied_bytes(const GemmSpec& spec) {
   double bytes = 0;
@@ -167,6 +180,7 @@ Estimate estimate_tiled(const GemmSpec& spec, const GemmConfig& config, int bloc
   if (choice.joined > 0 || (!config.groups && std::ranges::any_of(spec.panels, awaits_rows))) {
     clocks = held_clocks(spec, choice, clusters, tile_clocks(1));
   }
+  if (!config.groups) clocks = std::max(clocks, memory_clocks(spec));
   return {.choice = choice, .clocks = edge_clocks(spec, config) + clocks};
 }
 
