@@ -56,6 +56,12 @@ double add_up_clocks(const GemmTile& tile, std::int64_t parts) {
   return static_cast<double>(1 + parts) * values_of(tile) * kFloat / kBytesPerClock;
 }
 
+double copied_clocks(double bytes) {
+  constexpr double kStart = 15000;
+  constexpr double kBytesPerClock = 200;  // 300 GB/s at 1.5 GHz
+  return kStart + bytes / kBytesPerClock;
+}
+
 void Tickets::add(double batch, double rows, double columns) {
   const double tiles =
       std::ceil(rows / static_cast<double>(tiling_.tile.rows * tiling_.tile.cluster)) *
@@ -63,12 +69,6 @@ void Tickets::add(double batch, double rows, double columns) {
   tiles_ += static_cast<std::int64_t>(batch * tiles);
   const std::int64_t whole = whole_tiles();
   bounds_.push_back(whole + (tiles_ - whole) * tiling_.parts);
-}
-
-double copied_clocks(double bytes) {
-  constexpr double kStart = 15000;
-  constexpr double kBytesPerClock = 200;  // 300 GB/s at 1.5 GHz
-  return kStart + bytes / kBytesPerClock;
 }
 
 std::int64_t Tickets::whole_tiles() const {

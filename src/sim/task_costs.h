@@ -96,8 +96,8 @@ class TaskCosts {
   void take(Activity& activity, Picoseconds work) const;
   void group();
   void measure(Group& group);
-  [[nodiscard]] Picoseconds time_of(const Tickets& tickets, const Group& group,
-                                    const LeafShape& shape) const;
+  [[nodiscard]] Picoseconds tiled_time(const Tickets& tickets, const Group& group,
+                                       const LeafShape& shape) const;
   [[nodiscard]] double copied_bytes(const Group& group) const;
   void slow_down(Group& group) const;
   void measure_alone(Group& group, std::span<const TaskPart> parts);

@@ -113,7 +113,7 @@ void TaskCosts::measure(Group& group) {
   const std::optional<Tickets> tickets = tickets_of(group, parts);
   const bool is_slow = sends && tickets && !ideal_.tile_edges;
   group.tiled = tickets && work.shape.batch == 1;
-  if (group.tiled) take(group.activity, time_of(*tickets, group, work.shape));
+  if (group.tiled) take(group.activity, tiled_time(*tickets, group, work.shape));
   if (sends && tickets) {
     for (std::size_t i = 0; i < parts.size(); ++i) {
       last_wave_[group.tasks[i].index()] = 1 / std::max(1.0, tickets->steps(i, i));
@@ -142,8 +142,8 @@ void TaskCosts::measure(Group& group) {
 
 // What a GEMM's thread blocks take for their tickets, besides the start of the kernel, or what its
 // bytes take. Large GEMMs let the clock fall below that of the best rate.
-Picoseconds TaskCosts::time_of(const Tickets& tickets, const Group& group,
-                               const LeafShape& shape) const {
+Picoseconds TaskCosts::tiled_time(const Tickets& tickets, const Group& group,
+                                  const LeafShape& shape) const {
   constexpr double kFlopsPerClock = 4096;  // of an SM
   constexpr double kOfBestClock = 0.92;
   const Task& first = plan_.tasks[group.tasks.front().index()];
@@ -155,10 +155,12 @@ Picoseconds TaskCosts::time_of(const Tickets& tickets, const Group& group,
   const double memory = shape.bytes / (machine_.processor.memory_bandwidth * rate.memory_share);
   const Picoseconds blocks =
       from_seconds(tickets.clocks(stages) / clock) - machine_.processor.kernel_start;
+  const Picoseconds least = std::max(blocks, from_seconds(memory));
+  const double steps = tickets.steps_of_copiers();
+  if (steps == 0) return least;
   const Picoseconds tile = blocks.scaled(1, tickets.steps(0, tickets.panels() - 1));
   const Picoseconds copies = from_seconds(copied_clocks(copied_bytes(group)) / clock);
-  const Picoseconds copiers = copies + tile.scaled(tickets.steps_of_copiers());
-  return std::max({blocks, copiers, from_seconds(memory)});
+  return std::max(least, copies + tile.scaled(steps));
 }
 
 // What the launch's fused copies store at other ranks.

@@ -86,6 +86,27 @@ TEST(Suppliers, own_products_may_take_less_for_more_rows) {
   }
 }
 
+// Of 192 rows the tiles are those of 256, and of 96 rows a tile of 128 is partly empty: its time
+// lies between the samples' own.
+TEST(Suppliers, rows_of_the_same_tiles_take_as_long) {
+  Machine machine = h200x8();
+  std::erase_if(machine.samples, [](const LeafSample& one) { return one.leaf == "matmul"; });
+  for (const auto& [rows, us] : {std::pair{64.0, 10.0}, {128.0, 12.0}, {256.0, 20.0}}) {
+    machine.samples.push_back({.leaf = "matmul",
+                               .dtype = "bf16",
+                               .shape = product(rows, 4096, 4096),
+                               .by = Supplier::Library,
+                               .time = from_microseconds(us),
+                               .from = {}});
+  }
+  const auto library = [&](double rows) {
+    return time_of(machine, product(rows, 4096, 4096), Supplier::Library);
+  };
+  EXPECT_EQ(library(192), 20);
+  EXPECT_EQ(library(129), 20);
+  EXPECT_NEAR(library(90.5), 11, 0.01);
+}
+
 TEST(Suppliers, samples_without_one_are_anybodys) {
   Machine machine = h200x8();
   std::erase_if(machine.samples, [](const LeafSample& one) { return one.leaf == "matmul"; });

@@ -141,6 +141,20 @@ TEST(NamedSchedules, push_in_chunks_that_the_kernel_waits_for) {
   EXPECT_NE(small.find("split M = m0:4 * m1:1 * m2:_"), std::string::npos) << small;
 }
 
+// Of 640 rows two chunks would fill six tiles of 128 rows, where one fills five.
+TEST(NamedSchedules, fuse_as_many_chunks_as_fill_tiles) {
+  const auto chunks = [](std::int64_t rows, std::int64_t columns) {
+    const Program program =
+        make_program("ag_gemm", {{"m", 2 * rows}, {"n", 2 * columns}, {"k", std::int64_t{4096}}});
+    const std::string form = form_of("ag_gemm", "fused", program, one(2));
+    return form.substr(form.find("m1:"), std::string_view("m1:1").size());
+  };
+  EXPECT_EQ(chunks(1024, 1024), "m1:4");
+  EXPECT_EQ(chunks(640, 1024), "m1:1");
+  EXPECT_EQ(chunks(768, 1024), "m1:3");
+  EXPECT_EQ(chunks(1024, 4096), "m1:1") << "all rows arrive during the rank's own ones";
+}
+
 TEST(NamedSchedules, push_sums_out_of_one_kernel) {
   EXPECT_EQ(form_of("gemm_rs", "push", make_program("gemm_rs"), one(4)),
             "  split M = m0:4 * m1:1 * m2:_\n  split K = k0:4 * k1:_\n"

@@ -165,6 +165,28 @@ TEST_F(HeldTiles, others_take_no_less_than_their_last_task_by_itself) {
   expect_tails(build("streams"), std::sqrt(0.5) * kSeconds);
 }
 
+// 512 tiles: five rounds of 120 blocks, or one of these and three of all 132. Blocks that copy end
+// their copies before they take a tile.
+TEST(Build, a_kernel_waits_for_blocks_that_have_copied) {
+  const auto seconds_of = [](const Plan& plan, const std::string& variant) {
+    const launch::LaunchPlan launches = in_tiles_of(launched_by_h200(plan), variant);
+    const BuiltWorkload built = build_workload(plan, launches, h200(), {});
+    double seconds = 0;
+    for (std::size_t i = 0; i < plan.tasks.size(); ++i) {
+      const Task& task = plan.tasks[i];
+      const bool is_first = plan.queues[task.queue.index()].rank == RankId(0);
+      if (task.kind == TaskKind::Compute && is_first) seconds += work_of(built, i).work.seconds();
+    }
+    return seconds;
+  };
+  const std::string alone = "tile 128x128 stages 6";
+  const std::string joined = alone + " joined at ticket 120";
+  const Plan few = plan_of("ag_gemm", {"m=1024", "n=16384", "k=4096"}, "tp=2", "fused");
+  EXPECT_LT(seconds_of(few, joined), 0.9 * seconds_of(few, alone)) << "4 MB are copied";
+  const Plan many = plan_of("ag_gemm", {"m=4096", "n=4096", "k=4096"}, "tp=2", "fused");
+  EXPECT_GT(seconds_of(many, joined), seconds_of(many, alone)) << "16 MB are copied";
+}
+
 // A fused store begins at the end of the wave that computes its tile, not when its share of the
 // work is done.
 TEST(Build, fused_stores_begin_once_whole_tiles_are_made) {

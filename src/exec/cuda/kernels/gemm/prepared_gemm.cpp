@@ -349,7 +349,9 @@ Checked<PreparedGemm> PreparedGemm::make(KernelLibrary& library, const GemmSpec&
   const int clusters = config.few_rows ? units : (at_once - spec.copy_blocks) / config.cluster;
   const int cluster = config.few_rows ? cluster_of(choice) : config.cluster;
   const int grid = std::min(units, clusters) * cluster + spec.copy_blocks;
-  args.joined = choice.joined > 0 ? choice.joined : GemmArgs::kNeverJoined;
+  // On a GPU of more SMs than the launch plan is for, the other blocks take those tickets at once.
+  const bool joins = choice.joined > 0 && choice.joined >= clusters;
+  args.joined = joins ? choice.joined : GemmArgs::kNeverJoined;
   args.b_apart = config.few_rows ? clocks_between_loads(spec, config, grid - spec.copy_blocks) : 0;
   place_bounds(spec, config, grid, args);
   gemm.shape_ = {.grid = {static_cast<std::uint32_t>(grid), 1, 1},
