@@ -56,6 +56,15 @@ bool is_within(const LeafShape& inner, const LeafShape& outer) {
          inner.depth <= outer.depth && inner.flops <= outer.flops && inner.bytes <= outer.bytes;
 }
 
+// A GEMM of more rows than a tile has takes as long as one of whole tiles.
+LeafShape in_whole_tiles(const LeafRate& rate, LeafShape shape) {
+  if (rate.tile_columns == 0 || shape.rows <= rate.tile_rows) return shape;
+  const double rows = std::ceil(shape.rows / rate.tile_rows) * rate.tile_rows;
+  shape.flops *= rows / shape.rows;
+  shape.rows = rows;
+  return shape;
+}
+
 // The nearest samples that differ from a shape only in fewer or more rows.
 struct RowNeighbours {
   const LeafSample* fewer = nullptr;
@@ -77,12 +86,9 @@ struct RowNeighbours {
     return fewer != nullptr && more != nullptr && more->shape.rows <= kNear * fewer->shape.rows;
   }
 
-  // The time of the sample that fills the same tiles, if they are several; else linear
-  // interpolation over the logarithm of rows.
-  [[nodiscard]] std::optional<double> seconds_at(const LeafRate& rate, double rows) const {
+  // Linear interpolation over the logarithm of rows.
+  [[nodiscard]] std::optional<double> seconds_at(double rows) const {
     if (fewer == nullptr || more == nullptr) return std::nullopt;
-    const double whole_tiles = std::ceil(rows / rate.tile_rows) * rate.tile_rows;
-    if (rows > rate.tile_rows && more->shape.rows <= whole_tiles) return more->time.seconds();
     const double way =
         std::log(rows / fewer->shape.rows) / std::log(more->shape.rows / fewer->shape.rows);
     return fewer->time.seconds() + way * (more->time - fewer->time).seconds();
@@ -118,12 +124,12 @@ double corrected(const Machine& machine, const LeafRate& rate, const LeafShape& 
     weights += weight;
   }
   if (same != nullptr) return same->time.seconds();
-  if (neighbours.are_near()) return *neighbours.seconds_at(rate, shape.rows);
+  if (neighbours.are_near()) return *neighbours.seconds_at(shape.rows);
   const double between = model * std::exp(logarithms / weights);
   if (least <= most) return std::clamp(between, least, most);
   // A kernel may be so slow on few rows that more rows take less time: then neither sample is a
   // limit.
-  return neighbours.seconds_at(rate, shape.rows).value_or(between);
+  return neighbours.seconds_at(shape.rows).value_or(between);
 }
 
 }  // namespace
@@ -153,7 +159,8 @@ const LeafRate& find_rate(const Machine& machine, std::string_view leaf, std::st
 Picoseconds leaf_time(const Machine& machine, std::string_view leaf, std::string_view dtype,
                       const LeafShape& shape, bool causal, Supplier by) {
   const LeafRate& rate = find_rate(machine, leaf, dtype, by);
-  const double seconds = corrected(machine, rate, shape, leaf, dtype, causal, by);
+  const double seconds =
+      corrected(machine, rate, in_whole_tiles(rate, shape), leaf, dtype, causal, by);
   return std::max({Picoseconds(1), leaf_bound(machine, leaf, dtype, shape.flops, shape.bytes, by),
                    from_seconds(seconds)});
 }
