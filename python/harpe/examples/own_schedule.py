@@ -11,7 +11,7 @@ from typing import Any
 
 import harpe
 
-QUESTION: dict[str, Any] = dict(m=8192, n=10240, k=8192)  # queries, keys and values of Llama-3-70B
+QUESTION: dict[str, Any] = dict(m=16384, n=10240, k=8192)  # queries, keys and values of Llama-3-70B
 SMALL: dict[str, Any] = dict(m=301, n=97, k=64, dtype="f32")  # blocks of unequal sizes
 
 
