@@ -235,11 +235,11 @@ def main():
     port = max(row["GBs"] for row in ceilings if "ce_uni_bytes" in row)
     lines = ['about "one host of 8 NVIDIA H200, NVLink 4 through NVSwitch"',
              "processor h200 sms=132 memory=134gib bandwidth=4800gbs cache=50mib "
-             "kernel_start=1.2us "
+             "kernel_start=1.7us "
              f"kernel_issue={time(one['launch_throughput_us'])} event={time(one['graph_node_us'])} "
              "execution_start=0.5us "
              + source(f"data sheet; issue and event measured, {NOTE}; execution_start on "
-                      f"{FEW_NOTE}; start assumed", "published"),
+                      f"{FEW_NOTE}; start fitted to plans of 2 x H200", "published"),
              f"level nvlink switch size=8 bandwidth={port:g}gbs "
              f"latency={latency} "
              + source(f"copy engine of one pair, {NOTE}; latency: {note.strip(chr(34))}")]
