@@ -19,7 +19,7 @@ namespace harpe {
 namespace {
 
 // By how many percent a schedule without a name must be predicted faster than every schedule with
-// one to be chosen. Predictions often err by as much, and nobody has run it
+// one to be chosen. Predictions often err by that much, and such a schedule was usually never run
 // (docs/decisions/0033-names-before-narrow-gains.md).
 constexpr std::int64_t kNamelessGain = 10;
 

@@ -80,7 +80,8 @@ struct RowNeighbours {
     if (is_nearer) best = &sample;
   }
 
-  // Whether the samples are so near that the time lies between theirs.
+  // True if there are both samples, and the one with more rows has at most twice the rows of the
+  // other. The time then lies between theirs.
   [[nodiscard]] bool are_near() const {
     constexpr double kNear = 2;
     return fewer != nullptr && more != nullptr && more->shape.rows <= kNear * fewer->shape.rows;

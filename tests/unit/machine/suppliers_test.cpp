@@ -26,6 +26,21 @@ double time_of(const Machine& machine, const LeafShape& shape, Supplier by) {
   return leaf_time(machine, "matmul", "bf16", shape, false, by).microseconds();
 }
 
+Machine without_products() {
+  Machine machine = h200x8();
+  std::erase_if(machine.samples, [](const LeafSample& one) { return one.leaf == "matmul"; });
+  return machine;
+}
+
+void add_sample(Machine& machine, const LeafShape& shape, Supplier by, double us) {
+  machine.samples.push_back({.leaf = "matmul",
+                             .dtype = "bf16",
+                             .shape = shape,
+                             .by = by,
+                             .time = from_microseconds(us),
+                             .from = {}});
+}
+
 // Columns and depth on one of two ranks, for layers of models with 8 to 70 billion weights. The
 // last two were not measured.
 struct Weights {
@@ -67,18 +82,9 @@ TEST(Suppliers, more_rows_take_libraries_hardly_less) {
 // A kernel may be slower for one row than for more rows. Between samples its time lies between
 // theirs.
 TEST(Suppliers, own_products_may_take_less_for_more_rows) {
-  Machine machine = h200x8();
-  std::erase_if(machine.samples, [](const LeafSample& one) { return one.leaf == "matmul"; });
-  const auto add = [&](double rows, double us) {
-    machine.samples.push_back({.leaf = "matmul",
-                               .dtype = "bf16",
-                               .shape = product(rows, 768, 4096),
-                               .by = Supplier::Own,
-                               .time = from_microseconds(us),
-                               .from = {}});
-  };
-  add(1, 8);
-  add(16, 6);
+  Machine machine = without_products();
+  add_sample(machine, product(1, 768, 4096), Supplier::Own, 8);
+  add_sample(machine, product(16, 768, 4096), Supplier::Own, 6);
   for (const double rows : {2.0, 4.0, 8.0}) {
     const double us = time_of(machine, product(rows, 768, 4096), Supplier::Own);
     EXPECT_LT(us, 8) << rows;
@@ -86,18 +92,12 @@ TEST(Suppliers, own_products_may_take_less_for_more_rows) {
   }
 }
 
-// Of 192 rows the tiles are those of 256, and of 96 rows a tile of 128 is partly empty: its time
-// lies between the samples' own.
+// 129 and 192 rows take as many tiles as 256. Fewer than 128 rows leave a part of a tile empty:
+// their time lies between the samples.
 TEST(Suppliers, rows_of_the_same_tiles_take_as_long) {
-  Machine machine = h200x8();
-  std::erase_if(machine.samples, [](const LeafSample& one) { return one.leaf == "matmul"; });
+  Machine machine = without_products();
   for (const auto& [rows, us] : {std::pair{64.0, 10.0}, {128.0, 12.0}, {256.0, 20.0}}) {
-    machine.samples.push_back({.leaf = "matmul",
-                               .dtype = "bf16",
-                               .shape = product(rows, 4096, 4096),
-                               .by = Supplier::Library,
-                               .time = from_microseconds(us),
-                               .from = {}});
+    add_sample(machine, product(rows, 4096, 4096), Supplier::Library, us);
   }
   const auto library = [&](double rows) {
     return time_of(machine, product(rows, 4096, 4096), Supplier::Library);
@@ -108,24 +108,15 @@ TEST(Suppliers, rows_of_the_same_tiles_take_as_long) {
 }
 
 TEST(Suppliers, samples_without_one_are_anybodys) {
-  Machine machine = h200x8();
-  std::erase_if(machine.samples, [](const LeafSample& one) { return one.leaf == "matmul"; });
+  Machine machine = without_products();
   const LeafShape shape = product(64, 4096, 4096);
-  const auto add = [&](Supplier by, double us) {
-    machine.samples.push_back({.leaf = "matmul",
-                               .dtype = "bf16",
-                               .shape = shape,
-                               .by = by,
-                               .time = from_microseconds(us),
-                               .from = {}});
-  };
-  add(Supplier::Any, 30);
+  add_sample(machine, shape, Supplier::Any, 30);
   EXPECT_EQ(time_of(machine, shape, Supplier::Own), 30);
   EXPECT_EQ(time_of(machine, shape, Supplier::Library), 30);
-  add(Supplier::Library, 20);
+  add_sample(machine, shape, Supplier::Library, 20);
   EXPECT_EQ(time_of(machine, shape, Supplier::Own), 30);
   EXPECT_EQ(time_of(machine, shape, Supplier::Library), 20);
-  add(Supplier::Own, 40);
+  add_sample(machine, shape, Supplier::Own, 40);
   EXPECT_EQ(time_of(machine, shape, Supplier::Own), 40);
 }
 
