@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
+
 namespace harpe::bench {
 namespace {
 
@@ -80,6 +82,20 @@ std::vector<GemmCase> gemm_shapes() {
     shapes.back().m_major = true;
   }
   return shapes;
+}
+
+std::optional<GemmCase> read_size(std::string_view text) {
+  Size size{};
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  for (std::int64_t* const value : {&size.m, &size.n, &size.k}) {
+    if (value != &size.m && (at == end || *at++ != 'x')) return std::nullopt;
+    const auto [next, error] = std::from_chars(at, end, *value);
+    if (error != std::errc() || *value <= 0) return std::nullopt;
+    at = next;
+  }
+  if (at != end) return std::nullopt;
+  return shape("size", size.m, size.n, size.k);
 }
 
 std::vector<GemmCase> mapped_shapes() {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+#include <string_view>
 #include <vector>
 
 #include "bench/cuda/gemm_case.h"
@@ -9,6 +11,9 @@ namespace harpe::bench {
 // 8192 cubed, and the work of one of 8 GPUs in the GEMMs of a large model: after an all-gather (N
 // is cut) or before a reduce-scatter (K is cut). bf16.
 [[nodiscard]] std::vector<GemmCase> gemm_shapes();
+
+// A bf16 GEMM of the size MxNxK, such as 512x8192x1024; none if the text is no such size.
+[[nodiscard]] std::optional<GemmCase> read_size(std::string_view text);
 
 // A GEMM, a bias and a gelu: the work of one of 2, 4 or 8 GPUs in the layers of large models.
 [[nodiscard]] std::vector<GemmCase> mapped_shapes();

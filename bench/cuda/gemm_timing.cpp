@@ -183,10 +183,17 @@ void time_shape(Bench& bench, const GemmCase& what) {
                            std::move(row.cells));
 }
 
+std::vector<GemmCase> shapes_of(const Options& options) {
+  if (options.sizes.empty()) return gemm_shapes();
+  std::vector<GemmCase> shapes;
+  for (const std::string& size : options.sizes) shapes.push_back(read_size(size).value());
+  return shapes;
+}
+
 }  // namespace
 
 void time_gemm(Bench& bench) {
-  for (const GemmCase& what : gemm_shapes()) {
+  for (const GemmCase& what : shapes_of(bench.options())) {
     if (bench.report().begins(kGemm, what.name)) time_shape(bench, what);
   }
 }

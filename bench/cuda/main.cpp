@@ -6,6 +6,7 @@
 
 #include "bench/cuda/bench.h"
 #include "bench/cuda/compile.h"
+#include "bench/cuda/gemm_shapes.h"
 
 namespace harpe::bench {
 namespace {
@@ -36,6 +37,10 @@ void add_options(CLI::App& app, Options& options) {
   app.add_option("experiment", options.command, "what to run (see below)")->required();
   app.add_option("--family", options.family, "only of this family of kernels");
   app.add_option("--filter", options.filter, "only cases whose name holds this text");
+  app.add_option("--size", options.sizes, "gemm: MxNxK instead of the usual cases; may be repeated")
+      ->check([](const std::string& text) {
+        return read_size(text) ? std::string() : fmt::format("`{}` is not MxNxK", text);
+      });
   app.add_option("--json", options.json, "write a line of JSON for each case to this file");
   app.add_option("--seed", options.seed, "of all random choices");
   app.add_option("--repeat", options.repeat, "launches of a repeated check");

@@ -2,17 +2,19 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace harpe::bench {
 
 // The options of the command line.
 struct Options {
-  std::string command;  // an experiment, or `all`
-  std::string family;   // "": all
-  std::string filter;   // cases whose name contains it
-  std::string json;     // file for JSON lines
-  std::string cache;    // folder of compiled kernels
-  std::string nvrtc;    // libraries by name; "": the usual places
+  std::string command;             // an experiment, or `all`
+  std::string family;              // "": all
+  std::string filter;              // cases whose name contains it
+  std::vector<std::string> sizes;  // MxNxK, in place of the GEMMs of an experiment
+  std::string json;                // file for JSON lines
+  std::string cache;               // folder of compiled kernels
+  std::string nvrtc;               // libraries by name; "": the usual places
   std::string cublaslt;
   std::string cudnn;
   std::string source = "host";  // where arriving chunks come from
