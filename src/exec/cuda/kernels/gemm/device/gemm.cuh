@@ -81,7 +81,7 @@ HP_DEVICE void multiply_tiles(const GemmArgs& args, const GemmShared<kConfig>& s
   Ring<kConfig.stages> ring;
   Ring<kConfig.boxes> boxes;
   if (kConfig.ping_pong && consumer == 1) arrive_threads(kTurn, 256);
-  for (GemmWalk<kConfig> walk(args, shared.rows()); walk.valid(); walk.next()) {
+  for (GemmWalk<kConfig> walk(args, shared.rows()); walk.locate(); walk.next()) {
     if (!walk.mine(consumer)) {
       ring.advance(walk.blocks());
       continue;
@@ -121,7 +121,7 @@ HP_DEVICE void multiply_tiles(const GemmArgs& args, const GemmShared<kConfig>& s
   }
 }
 
-// By the loading thread: initialises the barriers of stages.
+// By one thread: initialises the barriers of stages.
 template <GemmConfig kConfig>
 HP_DEVICE void init_stages(const GemmShared<kConfig>& shared) {
   auto& control = shared.control();
@@ -132,6 +132,7 @@ HP_DEVICE void init_stages(const GemmShared<kConfig>& shared) {
     init_barrier(&control.filled[stage], 1);
     init_barrier(&control.emptied[stage], kWarps * kReaders * kConfig.cluster);
   }
+  init_barrier(&control.begun, 1);
   fence_barrier_init();
 }
 
@@ -210,23 +211,92 @@ HP_DEVICE void copy_first(const GemmArgs& args, const GemmShared<kConfig>& share
   __syncthreads();
 }
 
-// One thread of each warp of the producer warpgroup.
+// By all warps: waits for the barriers of the thread block, and of its cluster once announced.
 template <GemmConfig kConfig>
-HP_DEVICE void move_data(const GemmArgs& args, const GemmShared<kConfig>& shared,
-                         const GemmWalk<kConfig>& walk, bool has_copied, int warp) {
-  if (warp == 3) {
-    if (args.waits > 0) watch_arrivals<kConfig>(args, shared, walk);
-  } else if (warp > 0) {
-    if constexpr (in_bulk(kConfig.store)) {
-      store_boxes<kConfig>(args, shared, walk, warp - 1);
+HP_DEVICE void await_barriers() {
+  constexpr int kBegun = 5;  // named barrier; consumers use 1 to 4
+  sync_threads(kBegun, kConfig.threads());
+  if constexpr (kConfig.cluster > 1) await_cluster();
+}
+
+// By all warps but warp 0, behind the barriers that they initialise.
+template <GemmConfig kConfig>
+HP_DEVICE void meet() {
+  if constexpr (kConfig.cluster > 1) announce_barriers();
+  await_barriers<kConfig>();
+}
+
+// Warp 0. A thread block executes its first instructions as fast as they are fetched, 45 clocks for
+// eight of them, so the code from here to the first load is short.
+template <GemmConfig kConfig>
+HP_DEVICE void bring_operands(const GemmArgs& args, const GemmShared<kConfig>& shared) {
+  if constexpr (kConfig.cluster > 1) announce_barriers();
+  GemmWalk<kConfig> walk(args, shared.rows());
+  const bool is_unit = walk.locate();
+  await_barriers<kConfig>();
+  if (!elected()) return;
+  if constexpr (kConfig.groups) {
+    let_next_kernel_begin();
+    load_group_stages<kConfig>(args, shared, walk, is_unit);
+  } else {
+    load_stages<kConfig>(args, shared, walk, is_unit);
+  }
+}
+
+// Warps 1 and 2, one for each consumer.
+template <GemmConfig kConfig>
+HP_DEVICE void store_results(const GemmArgs& args, const GemmShared<kConfig>& shared,
+                             bool has_copied, int warp) {
+  constexpr bool kStores = in_bulk(kConfig.store);
+  if (warp == 1) {
+    if (elected()) init_stages<kConfig>(shared);
+  } else if (elected()) {
+    prefetch_map(&args.b);
+    prefetch_map(&k_chunk_of(args, 0).map);
+    if (kStores) prefetch_map(&panel_of(args, 0).c);
+  }
+  __syncwarp();
+  meet<kConfig>();
+  wait_barrier(&shared.control().begun, 0);
+  await_kernel_before();
+  if (warp == 2 && elected() && !has_copied) note_begin(args.wait, false);
+  if constexpr (kStores) {
+    begin_stores(args, warp == 1 && !has_copied);
+    if (elected()) {
+      store_boxes<kConfig>(args, shared, warp - 1);
       end_stores(args);
       if (!has_copied) note_end(args.wait);
     }
-  } else if constexpr (kConfig.groups) {
-    let_next_kernel_begin();
-    load_group_stages<kConfig>(args, shared, walk);
-  } else {
-    load_stages<kConfig>(args, shared, walk);
+    __syncwarp();
+  }
+}
+
+// Warp 3.
+template <GemmConfig kConfig>
+HP_DEVICE void await_operands(const GemmArgs& args, const GemmShared<kConfig>& shared) {
+  init_boxes<kConfig>(shared);
+  __syncwarp();
+  meet<kConfig>();
+  await_kernel_before();
+  if (args.waits > 0 && elected()) watch_arrivals<kConfig>(args, shared);
+  __syncwarp();
+}
+
+// A consumer warpgroup.
+template <GemmConfig kConfig>
+HP_DEVICE void consume(const GemmArgs& args, const GemmShared<kConfig>& shared, bool has_copied,
+                       int consumer) {
+  constexpr bool kStores = !in_bulk(kConfig.store);
+  meet<kConfig>();
+  wait_barrier(&shared.control().begun, 0);
+  grow_registers<kConfig.consumer_registers()>();
+  await_kernel_before();
+  if (kStores) begin_stores(args, consumer == 0 && threadIdx.x % 128 < 32 && !has_copied);
+  multiply_tiles<kConfig>(args, shared, consumer);
+  if (kStores && args.bounds.ended != nullptr) sync_threads(1 + consumer, 128);
+  if (kStores && threadIdx.x % 128 == 0) {
+    end_stores(args);
+    if (!has_copied) note_end(args.wait);
   }
 }
 
@@ -236,7 +306,6 @@ HP_DEVICE void move_data(const GemmArgs& args, const GemmShared<kConfig>& shared
 template <GemmConfig kConfig>
 HP_DEVICE void gemm(const GemmArgs& args, char* memory) {
   static_assert(legal(kConfig));
-  constexpr int kBegun = 5;  // named barrier; consumers use 1 to 4
   const GemmShared<kConfig> shared{memory};
   const bool has_copied = kConfig.copies && static_cast<int>(blockIdx.x) < args.copy_blocks;
   const int warp = __shfl_sync(0xffffffff, static_cast<int>(threadIdx.x) / 32, 0);
@@ -246,50 +315,21 @@ HP_DEVICE void gemm(const GemmArgs& args, char* memory) {
       if (args.joined == GemmArgs::kNeverJoined) return;
     }
   }
-  // The setup is spread over warps, so that the loading warp reaches its first load early.
-  if (warp == 0 && elected()) init_stages<kConfig>(shared);
-  if (warp == 1 && elected()) {
-    prefetch_map(&args.b);
-    prefetch_map(&k_chunk_of(args, 0).map);
+  if constexpr (kConfig.groups) {
+    await_kernel_before();
+    count_rows<kConfig>(args, shared);
   }
-  if (warp == 3) init_boxes<kConfig>(shared);
-  __syncwarp();
-  if constexpr (kConfig.cluster > 1) announce_barriers();
-  const bool reads_ahead = reads_b_ahead<kConfig>(args);
-  if (!reads_ahead) await_kernel_before();
-  if constexpr (kConfig.groups) count_rows<kConfig>(args, shared);
-  const GemmWalk<kConfig> walk(args, shared.rows());
-  if (warp == 1 && elected()) look_early<kConfig>(args, shared, walk);
-  if (warp == 2 && elected()) {
-    if (in_bulk(kConfig.store)) prefetch_map(&panel_of(args, 0).c);
-  }
-  // If the kernel awaits no flag, the loading warp uses nothing that the other warps set up.
-  if (warp == 0 && args.waits == 0) {
-    arrive_threads(kBegun, kConfig.threads());
-  } else {
-    sync_threads(kBegun, kConfig.threads());
-  }
-  if constexpr (kConfig.cluster > 1) await_cluster();
-  if (reads_ahead && warp != 0) await_kernel_before();
-  if (warp == 2 && elected() && !has_copied) note_begin(args.wait, false);
-  // In this order the compiler places the load code first, where it is fetched soonest.
-  if (warp >= 4) {
-    grow_registers<kConfig.consumer_registers()>();
-    constexpr bool kStores = !in_bulk(kConfig.store);
-    if (kStores) begin_stores(args, warp == 4 && !has_copied);
-    multiply_tiles<kConfig>(args, shared, warp / 4 - 1);
-    if (kStores && args.bounds.ended != nullptr) sync_threads(warp / 4, 128);
-    if (kStores && threadIdx.x % 128 == 0) {
-      end_stores(args);
-      if (!has_copied) note_end(args.wait);
-    }
-  } else {
+  if (warp < 4) {
     shrink_registers<kConfig.mover_registers()>();
-    if (in_bulk(kConfig.store) && (warp == 1 || warp == 2)) {
-      begin_stores(args, warp == 1 && !has_copied);
+    if (warp == 0) {
+      bring_operands<kConfig>(args, shared);
+    } else if (warp < 3) {
+      store_results<kConfig>(args, shared, has_copied, warp);
+    } else {
+      await_operands<kConfig>(args, shared);
     }
-    if (elected()) move_data<kConfig>(args, shared, walk, has_copied, warp);
-    __syncwarp();
+  } else {
+    consume<kConfig>(args, shared, has_copied, warp / 4 - 1);
   }
 }
 

@@ -55,12 +55,11 @@ HP_DEVICE void load_a(const TensorMap* map, const GemmShared<kConfig>& shared, i
 // releases their number through shared memory at block scope. Polling a flag in memory takes
 // longer than a stage, so the loading warp reads the number instead.
 template <GemmConfig kConfig>
-HP_DEVICE void watch_arrivals(const GemmArgs& args, const GemmShared<kConfig>& shared,
-                              GemmWalk<kConfig> walk) {
+HP_DEVICE void watch_arrivals(const GemmArgs& args, const GemmShared<kConfig>& shared) {
   auto& control = shared.control();
   Waiter waiter(args.wait);
   std::uint32_t arrived = 0;
-  for (; walk.valid(); walk.next()) {
+  for (GemmWalk<kConfig> walk(args, shared.rows()); walk.locate(); walk.next()) {
     for_each_k_chunk(args, walk, [&](const GemmKChunk& from, int k_chunk, int, int) {
       if (from.ready.flag == nullptr) return;
       waiter.watch(from.ready, k_chunk);
@@ -91,21 +90,32 @@ HP_DEVICE bool reads_b_ahead(const GemmArgs& args) {
 // volatile, so the compiler would read the fields again.
 template <GemmConfig kConfig>
 struct LoadedKChunk {
-  HP_DEVICE LoadedKChunk(const GemmArgs& args, const GemmWalk<kConfig>& walk,
-                         const GemmKChunk& from)
-      : is_addend(from.is_addend != 0),
-        is_awaited(from.ready.flag != nullptr),
-        k_begin(from.k_begin),
-        b(from.has_b != 0 ? &from.b : &args.b) {
-    const int a_bytes = from.a_bytes;
-    const int rest_bytes = from.rest_bytes;
+  HP_DEVICE LoadedKChunk(const GemmArgs& args, const GemmWalk<kConfig>& walk, int k_chunk) {
+    struct Fields {
+      bool is_addend;
+      bool is_awaited;
+      bool has_b;
+      int k_begin;
+      int a_bytes;
+      int rest_bytes;
+    };
+    const Fields fields = read_k_chunk(args, k_chunk, [](const GemmKChunk& one) {
+      return Fields{one.is_addend != 0, one.ready.flag != nullptr,
+                    one.has_b != 0,     one.k_begin,
+                    one.a_bytes,        one.rest_bytes};
+    });
+    const GemmKChunk& from = k_chunk_of(args, k_chunk);
+    is_addend = fields.is_addend;
+    is_awaited = fields.is_awaited;
+    k_begin = fields.k_begin;
+    b = fields.has_b ? &from.b : &args.b;
     // The panel's last tile may have fewer rows than a tile. In a cluster it may have none: loads
     // that lie wholly beyond the map are slow.
     const int rows = walk.panel_rows() - walk.row();
     const bool has_rest = !is_addend && rows < kConfig.tile_m;
     has_rows = is_addend || rows > 0;
     a = has_rest ? &from.rest : &from.map;
-    const int of_a = has_rest ? rest_bytes : a_bytes;
+    const int of_a = has_rest ? fields.rest_bytes : fields.a_bytes;
     bytes = static_cast<std::uint32_t>(kConfig.b_bytes() + (has_rows ? of_a : 0));
   }
 
@@ -118,15 +128,31 @@ struct LoadedKChunk {
   std::uint32_t bytes;  // that TMA brings into a stage
 };
 
+// The loading thread has issued its first load, or is about to wait for another rank. Until then
+// the consumers and the store warps stay where they are: a block fetches instructions as fast as it
+// executes them for the first time, and theirs would delay the load.
+class FirstLoad {
+ public:
+  HP_DEVICE explicit FirstLoad(Barrier* begun) : begun_(begun) {}
+  HP_DEVICE void note() {
+    if (is_noted_) return;
+    arrive(begun_);
+    is_noted_ = true;
+  }
+
+ private:
+  Barrier* begun_;
+  bool is_noted_ = false;
+};
+
 // Loads B of the first K blocks, at most one for each stage; returns their number.
 template <GemmConfig kConfig>
 HP_DEVICE int load_b_ahead(const GemmArgs& args, const GemmShared<kConfig>& shared,
                            const GemmWalk<kConfig>& walk) {
   Ring<kConfig.stages> ring;
   int ahead = 0;
-  if (!walk.valid()) return 0;
-  for_each_k_chunk(args, walk, [&](const GemmKChunk& from, int, int first, int last) {
-    const LoadedKChunk<kConfig> k_chunk(args, walk, from);
+  for_each_k_chunk(args, walk, [&](const GemmKChunk&, int index, int first, int last) {
+    const LoadedKChunk<kConfig> k_chunk(args, walk, index);
     if (k_chunk.is_addend) return;
 #pragma unroll 1  // unrolled it is longer to fetch, and costs consumers registers
     for (int block = first; block < last && ahead < kConfig.stages; ++block, ring.advance()) {
@@ -139,25 +165,27 @@ HP_DEVICE int load_b_ahead(const GemmArgs& args, const GemmShared<kConfig>& shar
   return ahead;
 }
 
-// Warp 0, one thread: fills stage after stage. Rows of A beyond the end of a panel keep old data of
-// the stage; their results are not stored. B that no kernel writes is loaded before A's flag is
-// acquired; other B is loaded after it.
+// Warp 0, one thread: fills stage after stage, from the walk's unit on if there is one. Rows of A
+// beyond the end of a panel keep old data of the stage; their results are not stored. B that no
+// kernel writes is loaded before A's flag is acquired; other B is loaded after it.
 template <GemmConfig kConfig>
 HP_DEVICE void load_stages(const GemmArgs& args, const GemmShared<kConfig>& shared,
-                           GemmWalk<kConfig> walk) {
+                           GemmWalk<kConfig>& walk, bool is_unit) {
   auto& control = shared.control();
+  FirstLoad first_load(&control.begun);
   int ahead = 0;
-  if (reads_b_ahead<kConfig>(args)) {
+  if (is_unit && reads_b_ahead<kConfig>(args)) {
     ahead = load_b_ahead<kConfig>(args, shared, walk);
-    await_kernel_before();
+    first_load.note();
   }
+  await_kernel_before();
   if (args.waits == 0) let_next_kernel_begin();
   Ring<kConfig.stages> ring;
-  std::uint32_t arrived = control.early;
+  std::uint32_t arrived = 0;
   std::uint32_t needed = 0;
-  for (; walk.valid(); walk.next()) {
-    for_each_k_chunk(args, walk, [&](const GemmKChunk& from, int, int first, int last) {
-      const LoadedKChunk<kConfig> k_chunk(args, walk, from);
+  for (; is_unit; walk.next(), is_unit = walk.locate()) {
+    for_each_k_chunk(args, walk, [&](const GemmKChunk& from, int index, int first, int last) {
+      const LoadedKChunk<kConfig> k_chunk(args, walk, index);
       const auto load_b_at = [&](int k) {
         load_b<kConfig>(k_chunk.b, shared, ring.slot, walk.column(), k_chunk.k_begin + k);
       };
@@ -173,6 +201,7 @@ HP_DEVICE void load_stages(const GemmArgs& args, const GemmShared<kConfig>& shar
           arrive_expecting(&control.filled[ring.slot], k_chunk.bytes);
           if (!is_addend && !comes_late) load_b_at(k);
         }
+        first_load.note();
         if (arrived < needed) {
           note_awaited(args.wait, from.ready);
           const auto last = ring.before();
@@ -195,6 +224,7 @@ HP_DEVICE void load_stages(const GemmArgs& args, const GemmShared<kConfig>& shar
       }
     });
   }
+  first_load.note();
   if (args.waits > 0) let_next_kernel_begin();  // this block awaits no more signals
   if constexpr (kConfig.cluster > 1) await_released(control.emptied, ring);
 }
@@ -203,12 +233,13 @@ HP_DEVICE void load_stages(const GemmArgs& args, const GemmShared<kConfig>& shar
 // first chunk is loaded in their place; their results are not stored.
 template <GemmConfig kConfig>
 HP_DEVICE void load_group_stages(const GemmArgs& args, const GemmShared<kConfig>& shared,
-                                 GemmWalk<kConfig> walk) {
+                                 GemmWalk<kConfig>& walk, bool is_unit) {
   constexpr int kChunkBytes = kConfig.chunk_rows() * GemmConfig::kTileK * 2;
   auto& control = shared.control();
   const GemmKChunk* const k_chunks = args.k_chunks == nullptr ? args.few_k_chunks : args.k_chunks;
+  FirstLoad first_load(&control.begun);
   Ring<kConfig.stages> ring;
-  for (; walk.valid(); walk.next()) {
+  for (; is_unit; walk.next(), is_unit = walk.locate()) {
     GroupChunk chunks[GemmConfig::kChunks];
 #pragma unroll
     for (int i = 0; i < GemmConfig::kChunks; ++i) {
@@ -227,22 +258,11 @@ HP_DEVICE void load_group_stages(const GemmArgs& args, const GemmShared<kConfig>
         load_tile(shared.a(ring.slot) + i * kChunkBytes, &k_chunks[chunks[i].panel].map, filled, k,
                   chunks[i].row);
       }
+      first_load.note();
     }
   }
+  first_load.note();
   if constexpr (kConfig.cluster > 1) await_released(control.emptied, ring);
-}
-
-// One thread, before the block's start barrier: acquires the first flag if it is up already.
-template <GemmConfig kConfig>
-HP_DEVICE void look_early(const GemmArgs& args, const GemmShared<kConfig>& shared,
-                          const GemmWalk<kConfig>& walk) {
-  bool here = false;
-  if (args.waits > 0 && walk.valid()) {
-    const GemmKChunk& from = k_chunk_of(args, walk.first_k_chunk());
-    Waiter waiter(args.wait);
-    here = from.ready.flag != nullptr && walk.unit().part == 0 && waiter.look(from.ready, 0);
-  }
-  shared.control().early = here ? 1 : 0;
 }
 
 }  // namespace harpe::device

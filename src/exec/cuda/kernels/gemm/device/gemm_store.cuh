@@ -323,69 +323,107 @@ class StorePace {
   long long due_;
 };
 
-// Whether the tile's boxes may be paced: its panel is published, and this cluster's next tile is of
-// the same panel, so that the panel cannot be complete before that one.
+// Publishes the walk's panel and those that share its rows; without results gives them up.
 template <GemmConfig kConfig>
-HP_DEVICE bool can_leave_slowly(const GemmArgs& args, GemmWalk<kConfig> walk) {
-  bool is_awaited = false;
-  for_each_copy<kConfig>(args, walk,
-                         [&](const GemmPanel& panel) { is_awaited |= panel.done != nullptr; });
-  const int panel = walk.panel_index();
-  if (is_awaited) walk.next();
-  return is_awaited && walk.valid() && walk.panel_index() == panel;
+HP_DEVICE void publish_copies(const GemmArgs& args, const GemmShared<kConfig>& shared,
+                              const GemmWalk<kConfig>& walk, bool is_stored) {
+  for_each_copy<kConfig>(args, walk, [&](const GemmPanel& panel) {
+    if (panel.done == nullptr) return;
+    if (is_stored) {
+      publish_block(args, panel);
+    } else if (shared.poisoned()) {
+      give_up_block(panel);
+    }
+  });
 }
 
-// The store warp of a consumer, one thread. TMA may read all boxes but one at a time; the consumer
-// may overwrite the oldest once TMA has read it. The consumer's block of C is published once all
-// its boxes are completely written, not only read.
+// Whether a reader awaits the walk's panel or one that shares its rows.
 template <GemmConfig kConfig>
-HP_DEVICE void store_boxes(const GemmArgs& args, const GemmShared<kConfig>& shared,
-                           GemmWalk<kConfig> walk, int consumer) {
-  constexpr int kPerSlice = kConfig.tile_n / kConfig.store_columns();
-  constexpr int kReading = kConfig.boxes - 1;
-  auto& control = shared.control();
-  Ring<kConfig.boxes> boxes;
-  Ring<kConfig.boxes> oldest;
-  int reading = 0;  // boxes handed to TMA and not yet released, from `oldest` on
-  StorePace pace(kConfig.cluster);
-  for (; walk.valid(); walk.next()) {
-    if (!walk.mine(consumer)) continue;
-    const bool is_slow = kConfig.ping_pong && can_leave_slowly<kConfig>(args, walk);
-    const int row = walk.row() + (kConfig.ping_pong ? 0 : consumer * kConfig.block_m());
-    bool skip = false;
-    for (int box = 0; box < kConfig.slices() * kPerSlice && !skip; ++box, boxes.advance()) {
-      wait_barrier(&control.staged[consumer][boxes.slot], boxes.parity);
-      skip = control.skipped[consumer][boxes.slot] != 0;
-      if (skip) {
-        control.skipped[consumer][boxes.slot] = 0;
+HP_DEVICE bool is_awaited(const GemmArgs& args, const GemmWalk<kConfig>& walk) {
+  bool found = false;
+  for_each_copy<kConfig>(args, walk,
+                         [&](const GemmPanel& panel) { found |= panel.done != nullptr; });
+  return found;
+}
+
+// A consumer's boxes, by one thread. TMA may read all of them but one at a time; the consumer may
+// overwrite the oldest once TMA has read it.
+template <GemmConfig kConfig>
+class BoxStore {
+ public:
+  HP_DEVICE BoxStore(const GemmArgs& args, const GemmShared<kConfig>& shared, int consumer)
+      : args_(args), shared_(shared), consumer_(consumer), pace_(kConfig.cluster) {}
+
+  // Stores the unit's boxes; false: the consumer has skipped them.
+  HP_DEVICE bool store(const GemmWalk<kConfig>& walk, bool is_slow) {
+    constexpr int kPerSlice = kConfig.tile_n / kConfig.store_columns();
+    const int row = walk.row() + (kConfig.ping_pong ? 0 : consumer_ * kConfig.block_m());
+    for (int box = 0; box < kConfig.slices() * kPerSlice; ++box, boxes_.advance()) {
+      auto& control = shared_.control();
+      wait_barrier(&control.staged[consumer_][boxes_.slot], boxes_.parity);
+      if (control.skipped[consumer_][boxes_.slot] != 0) {
+        control.skipped[consumer_][boxes_.slot] = 0;
         wait_stores_read<0>();
+        release(0);
+        boxes_.advance();
+        return false;
+      }
+      const char* const staged = shared_.box(consumer_, boxes_.slot);
+      const int column = walk.column() + box % kPerSlice * kConfig.store_columns();
+      const int first_row = row + box / kPerSlice * 64;
+      if constexpr (kConfig.groups) {
+        store_group_box<kConfig>(args_, walk, staged, column,
+                                 (first_row - walk.row()) / kConfig.chunk_rows());
       } else {
-        const char* const staged = shared.box(consumer, boxes.slot);
-        const int column = walk.column() + box % kPerSlice * kConfig.store_columns();
-        const int first_row = row + box / kPerSlice * 64;
-        if constexpr (kConfig.groups) {
-          store_group_box<kConfig>(args, walk, staged, column,
-                                   (first_row - walk.row()) / kConfig.chunk_rows());
-        } else {
-          if (is_slow) pace.await(walk.blocks());
-          store_box<kConfig>(args, walk, staged, column, first_row);
-        }
-        wait_stores_read<kReading>();
+        if (is_slow) pace_.await(walk.blocks());
+        store_box<kConfig>(args_, walk, staged, column, first_row);
       }
-      for (++reading; reading > (skip ? 0 : kReading); --reading, oldest.advance()) {
-        arrive(&control.stored[consumer][oldest.slot]);
-      }
+      wait_stores_read<kReading>();
+      release(kReading);
     }
-    if (walk.row() >= walk.panel().rows) continue;
-    for_each_copy<kConfig>(args, walk, [&](const GemmPanel& panel) {
-      if (panel.done == nullptr) return;
-      if (skip) {
-        if (shared.poisoned()) give_up_block(panel);
-      } else {
-        wait_stores<0>();
-        publish_block(args, panel);
-      }
-    });
+    return true;
+  }
+
+ private:
+  static constexpr int kReading = kConfig.boxes - 1;
+
+  // One more box is with TMA; all but the last `left` are read.
+  HP_DEVICE void release(int left) {
+    for (++reading_; reading_ > left; --reading_, oldest_.advance()) {
+      arrive(&shared_.control().stored[consumer_][oldest_.slot]);
+    }
+  }
+
+  const GemmArgs& args_;
+  const GemmShared<kConfig>& shared_;
+  int consumer_;
+  Ring<kConfig.boxes> boxes_;
+  Ring<kConfig.boxes> oldest_;
+  int reading_ = 0;  // boxes handed to TMA and not yet released, from `oldest_` on
+  StorePace pace_;
+};
+
+// The store warp of a consumer, one thread. The consumer's block of C is published once all its
+// boxes are completely written, not only read. What follows a unit is found out before its boxes
+// are awaited, so that nothing is left to do behind the last box of a kernel.
+template <GemmConfig kConfig>
+HP_DEVICE void store_boxes(const GemmArgs& args, const GemmShared<kConfig>& shared, int consumer) {
+  BoxStore<kConfig> boxes(args, shared, consumer);
+  GemmWalk<kConfig> walk(args, shared.rows());
+  for (bool is_unit = walk.locate(); is_unit;) {
+    GemmWalk<kConfig> next = walk;
+    next.next();
+    is_unit = next.locate();
+    if (walk.mine(consumer)) {
+      const bool is_published = walk.row() < walk.panel_rows() && is_awaited<kConfig>(args, walk);
+      // The panel cannot be complete before this cluster's next tile, if that one is of the panel.
+      const bool is_slow =
+          kConfig.ping_pong && is_published && is_unit && next.panel_index() == walk.panel_index();
+      const bool is_stored = boxes.store(walk, is_slow);
+      if (is_published && is_stored) wait_stores<0>();
+      if (is_published) publish_copies<kConfig>(args, shared, walk, is_stored);
+    }
+    walk = next;
   }
   wait_stores<0>();
 }

@@ -18,6 +18,20 @@ HP_DEVICE const GemmKChunk& k_chunk_of(const GemmArgs& args, int k_chunk) {
   return args.k_chunks == nullptr ? args.few_k_chunks[k_chunk] : args.k_chunks[k_chunk];
 }
 
+// read(panel) by value. A field of the few is read as a constant, in 80 to 140 clocks: through the
+// reference that panel_of returns it is a generic load, which takes 320 of them, each time.
+template <class Read>
+HP_DEVICE auto read_panel(const GemmArgs& args, int panel, const Read& read) {
+  if (args.panels == nullptr) return read(args.few_panels[panel]);
+  return read(args.panels[panel]);
+}
+
+template <class Read>
+HP_DEVICE auto read_k_chunk(const GemmArgs& args, int k_chunk, const Read& read) {
+  if (args.k_chunks == nullptr) return read(args.few_k_chunks[k_chunk]);
+  return read(args.k_chunks[k_chunk]);
+}
+
 // After a failed wait: from here on loads fetch data that never arrived, and the storing roles of
 // the block must not store it. The proxy fence orders the store of the word before later TMA loads.
 HP_DEVICE void mark_poisoned(std::uint32_t& poisoned) {
@@ -50,37 +64,62 @@ struct GroupChunk {
   int row;
 };
 
-// The units of one cluster in order. Every role of a block has its own walk. The walks agree,
-// because they depend only on the arguments and on the groups' row counts. Clusters that copy first
-// take units only from args.joined on, where all clusters count, those that copied first.
+// The units of one cluster in order: for (GemmWalk walk(..); walk.locate(); walk.next()). Every
+// role of a block has its own walk. The walks agree, because they depend only on the arguments and
+// on the groups' row counts. Clusters that copy first take units only from args.joined on, where
+// all clusters count, those that copied first.
 template <GemmConfig kConfig>
 class GemmWalk {
  public:
   HP_DEVICE GemmWalk(const GemmArgs& args, GroupRows rows)
-      : args_(args),
+      : args_(&args),
         rows_(rows),
         cluster_(static_cast<int>(blockIdx.x) / kConfig.cluster),
         clusters_(static_cast<int>(gridDim.x) / kConfig.cluster),
         unit_(cluster_ - args.copy_blocks / kConfig.cluster) {
     if (unit_ < 0) unit_ = args.joined + cluster_;
-    locate();
   }
 
-  [[nodiscard]] HP_DEVICE bool valid() const { return valid_; }
+  // Finds the place of the unit, which all that follows describes; false: there is no such unit.
+  HP_DEVICE bool locate() {
+    at_ = kConfig.groups ? GemmUnit{.tile = unit_, .part = 0, .parts = 1}
+                         : unit_at(unit_, args_->full_tiles, args_->parts);
+    if (!(kConfig.groups ? find_group() : find_panel())) return false;
+    struct Fields {  // all together, so that the thread waits for them once
+      int first_tile;
+      int k_blocks;
+      int rows;
+      int first_k_chunk;
+      Divisor last_band;
+    };
+    const Fields panel = read_panel(*args_, panel_, [](const GemmPanel& from) {
+      return Fields{from.first_tile, from.k_blocks, from.rows, from.first_k_chunk, from.last_band};
+    });
+    panel_rows_ = panel.rows;
+    first_k_chunk_ = panel.first_k_chunk;
+    const TilePlace place =
+        kConfig.groups ? place_in_group() : place_in(panel.first_tile, panel.last_band);
+    const int in_cluster = kConfig.cluster == 1 ? 0 : static_cast<int>(block_in_cluster());
+    row_ = (place.row * kConfig.cluster + in_cluster) * kConfig.tile_m;
+    column_ = place.column * kConfig.tile_n;
+    const bool is_whole = at_.parts == 1;
+    begin_ = is_whole ? 0 : share_begin(panel.k_blocks, at_.part, args_->parts);
+    end_ = is_whole ? panel.k_blocks : share_begin(panel.k_blocks, at_.part + 1, args_->parts);
+    return true;
+  }
   HP_DEVICE void next() {
-    const int joined = kConfig.copies ? args_.joined : GemmArgs::kNeverJoined;
+    const int joined = kConfig.copies ? args_->joined : GemmArgs::kNeverJoined;
     if (unit_ >= joined) {
       unit_ += clusters_;
     } else {
-      unit_ += clusters_ - args_.copy_blocks / kConfig.cluster;
+      unit_ += clusters_ - args_->copy_blocks / kConfig.cluster;
       if (unit_ >= joined) unit_ = joined + cluster_;
     }
     ++count_;
-    locate();
   }
 
   // The unit's panel; with groups the first panel of the group.
-  [[nodiscard]] HP_DEVICE const GemmPanel& panel() const { return panel_of(args_, panel_); }
+  [[nodiscard]] HP_DEVICE const GemmPanel& panel() const { return panel_of(*args_, panel_); }
   [[nodiscard]] HP_DEVICE int panel_index() const { return panel_; }
   [[nodiscard]] HP_DEVICE int panel_rows() const { return panel_rows_; }
   [[nodiscard]] HP_DEVICE int first_k_chunk() const { return first_k_chunk_; }
@@ -93,7 +132,7 @@ class GemmWalk {
       if (before < chunks) return {.panel = panel, .row = before * kConfig.chunk_rows()};
       before -= chunks;
       ++panel;
-    } while (panel < args_.panel_count && !rows_.begins(panel));
+    } while (panel < args_->panel_count && !rows_.begins(panel));
     return {.panel = -1, .row = 0};
   }
   // First row of this block's tile in the panel, and first column in C.
@@ -112,71 +151,48 @@ class GemmWalk {
     return ceil_div(rows_.rows(panel), kConfig.chunk_rows());
   }
 
-  // Finds the group that has tile `at_`, and whether there is one. Sets the group's row tiles.
-  HP_DEVICE void find_group() {
+  // Finds the group that has tile `at_`; whether there is one. Sets the group's row tiles.
+  HP_DEVICE bool find_group() {
     int end = panel_;
-    for (; panel_ < args_.panel_count; panel_ = end) {
+    for (; panel_ < args_->panel_count; panel_ = end) {
       int chunks = 0;
       do {
         chunks += chunks_of(end);
         ++end;
-      } while (end < args_.panel_count && !rows_.begins(end));
+      } while (end < args_->panel_count && !rows_.begins(end));
       row_tiles_ = ceil_div(chunks, GemmConfig::kChunks);
-      if (at_.tile < first_tile_ + row_tiles_ * args_.n_tiles) break;
-      first_tile_ += row_tiles_ * args_.n_tiles;
+      if (at_.tile < first_tile_ + row_tiles_ * args_->n_tiles) break;
+      first_tile_ += row_tiles_ * args_->n_tiles;
     }
-    valid_ = panel_ < args_.panel_count;
+    return panel_ < args_->panel_count;
   }
 
   // The same without groups: the host has counted the tiles of each panel.
-  HP_DEVICE void find_panel() {
-    valid_ = at_.tile < args_.tiles;
-    if (!valid_) return;
-    while (panel_ + 1 < args_.panel_count && at_.tile >= panel_of(args_, panel_ + 1).first_tile) {
-      ++panel_;
-    }
-  }
-
-  HP_DEVICE void locate() {
-    at_ = kConfig.groups ? GemmUnit{.tile = unit_, .part = 0, .parts = 1}
-                         : unit_at(unit_, args_.full_tiles, args_.parts);
-    if constexpr (kConfig.groups) {
-      find_group();
-    } else {
-      find_panel();
-    }
-    if (!valid_) return;
-    // All fields together, so that the thread waits for memory once.
-    const GemmPanel& panel = panel_of(args_, panel_);
-    const int first_tile = panel.first_tile;
-    const int k_blocks = panel.k_blocks;
-    const Divisor last_band = panel.last_band;
-    panel_rows_ = panel.rows;
-    first_k_chunk_ = panel.first_k_chunk;
-    const TilePlace place = kConfig.groups ? place_in_group() : place_in(first_tile, last_band);
-    const int in_cluster = kConfig.cluster == 1 ? 0 : static_cast<int>(block_in_cluster());
-    row_ = (place.row * kConfig.cluster + in_cluster) * kConfig.tile_m;
-    column_ = place.column * kConfig.tile_n;
-    begin_ = at_.parts == 1 ? 0 : share_begin(k_blocks, at_.part, args_.parts);
-    end_ = at_.parts == 1 ? k_blocks : share_begin(k_blocks, at_.part + 1, args_.parts);
+  HP_DEVICE bool find_panel() {
+    if (at_.tile >= args_->tiles) return false;
+    const auto first_tile_of = [&](int panel) {
+      return read_panel(*args_, panel, [](const GemmPanel& from) { return from.first_tile; });
+    };
+    while (panel_ + 1 < args_->panel_count && at_.tile >= first_tile_of(panel_ + 1)) ++panel_;
+    return true;
   }
 
   [[nodiscard]] HP_DEVICE TilePlace place_in(int first_tile, const Divisor& last_band) const {
     const int rows = ceil_div(panel_rows_, kConfig.tile_m * kConfig.cluster);
-    return place_of(at_.tile - first_tile, args_.group.number, args_.band, [&](int first) {
-      return rows - first < args_.group.number ? last_band : args_.group;
+    return place_of(at_.tile - first_tile, args_->group.number, args_->band, [&](int first) {
+      return rows - first < args_->group.number ? last_band : args_->group;
     });
   }
 
   // Plain division: the group's row tiles are known only at run time, so there is no Divisor.
   [[nodiscard]] HP_DEVICE TilePlace place_in_group() const {
-    const int group = args_.group.number;
-    return place_of(at_.tile - first_tile_, group, args_.band, [&](int first) {
+    const int group = args_->group.number;
+    return place_of(at_.tile - first_tile_, group, args_->band, [&](int first) {
       return row_tiles_ - first < group ? row_tiles_ - first : group;
     });
   }
 
-  const GemmArgs& args_;
+  const GemmArgs* args_;
   GroupRows rows_;
   int cluster_;
   int clusters_;
@@ -186,7 +202,6 @@ class GemmWalk {
   int first_tile_ = 0;  // of the group
   int row_tiles_ = 0;   // the group's
   GemmUnit at_{};
-  bool valid_ = false;
   int panel_rows_ = 0;
   int first_k_chunk_ = 0;
   int row_ = 0;
@@ -203,7 +218,9 @@ HP_DEVICE void for_each_k_chunk(const GemmArgs& args, const GemmWalk<kConfig>& w
   int skip = walk.first_block();
   for (int k_chunk = walk.first_k_chunk(); blocks > 0; ++k_chunk) {
     const GemmKChunk& from = k_chunk_of(args, k_chunk);
-    const int in_k_chunk = ceil_div(from.k_count, GemmConfig::kTileK);
+    const int in_k_chunk = read_k_chunk(args, k_chunk, [](const GemmKChunk& one) {
+      return ceil_div(one.k_count, GemmConfig::kTileK);
+    });
     const int last = skip + blocks < in_k_chunk ? skip + blocks : in_k_chunk;
     if (last > skip) {
       visit(from, k_chunk, skip, last);
@@ -220,13 +237,13 @@ struct GemmShared {
   struct Control {
     Barrier filled[kConfig.stages];                                // TMA has filled the stage
     Barrier emptied[kConfig.stages];                               // all readers released it
+    Barrier begun;                                                 // see FirstLoad
     Barrier staged[GemmConfig::kConsumers][kConfig.boxes];         // a box of C is written
     Barrier stored[GemmConfig::kConsumers][kConfig.boxes];         // TMA has read the box
     std::uint32_t skipped[GemmConfig::kConsumers][kConfig.boxes];  // 1: nothing to store
     std::uint32_t last[GemmConfig::kConsumers];  // 1: this part was the last of its tile
     std::uint32_t poisoned;
     std::uint32_t arrived;  // number of flags that warp 3 has acquired, in the order of their use
-    std::uint32_t early;    // 1: look_early has acquired the first flag
   };
   static_assert(sizeof(Control) <= GemmConfig::kBarrierBytes);
 
