@@ -181,8 +181,8 @@ TEST(FewRows, are_shared_out_evenly_by_a_pair) {
 
 TEST(FewRows, are_up_to_256_of_several_panels_each_rounded_up_to_eight) {
   EXPECT_TRUE(takes_few_rows(product({64, 64}, 8192, 8192)));
-  EXPECT_TRUE(takes_few_rows(product({128, 128}, 8192, 8192)));
-  EXPECT_FALSE(takes_few_rows(product({128, 129}, 8192, 8192)));
+  EXPECT_TRUE(takes_few_rows(product({128, 128}, 5120, 8192)));
+  EXPECT_FALSE(takes_few_rows(product({128, 129}, 5120, 8192)));
   EXPECT_TRUE(takes_few_rows(product(std::vector<std::int64_t>(16, 1), 8192, 8192)));
   EXPECT_FALSE(takes_few_rows(product(std::vector<std::int64_t>(17, 1), 8192, 8192)));
 }

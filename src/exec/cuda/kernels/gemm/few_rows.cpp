@@ -99,7 +99,7 @@ double panels_clocks(int panels) {
 // but the last delay a part of the stream.
 double stream_clocks(const GemmSpec& spec, const GemmConfig& config, int streams,
                      int stream_blocks) {
-  constexpr double kStart = 3900;  // comparable with edge_clocks of tile kernels (gemm.cpp)
+  constexpr double kStart = 3100;  // comparable with edge_clocks of tile kernels (gemm.cpp)
   const auto tiles = static_cast<int>(tiles_of(spec, config));
   const auto blocks = static_cast<int>(tile_blocks(spec));
   const int all = streams * stream_blocks;  // blocks or pairs; each reads different weights

@@ -47,8 +47,19 @@ constexpr std::array kTiles = {
                .cuts = true,
                .copies = true},
     GemmConfig{.tile_m = 128, .tile_n = 128, .stages = 6, .cluster = 2, .cuts = true},
-    GemmConfig{.tile_m = 128, .tile_n = 192, .stages = 4, .cluster = 2, .boxes = 3, .cuts = true},
-    GemmConfig{.tile_m = 128, .tile_n = 320, .stages = 3, .cluster = 2, .boxes = 3, .cuts = true},
+    GemmConfig{.tile_m = 128,
+               .tile_n = 192,
+               .stages = 5,
+               .cluster = 2,
+               .cuts = true,
+               .boxes_in_stage = true},
+    GemmConfig{.tile_m = 128,
+               .tile_n = 320,
+               .stages = 4,
+               .cluster = 2,
+               .boxes = 3,
+               .cuts = true,
+               .boxes_in_stage = true},
     GemmConfig{.tile_m = 128,
                .tile_n = 192,
                .stages = 4,
@@ -58,6 +69,20 @@ constexpr std::array kTiles = {
                .cuts = true},
     GemmConfig{
         .tile_m = 64, .tile_n = 320, .stages = 4, .cluster = 2, .ping_pong = true, .cuts = true},
+    GemmConfig{.tile_m = 192,
+               .tile_n = 128,
+               .stages = 4,
+               .cluster = 1,
+               .boxes = 3,
+               .ping_pong = true,
+               .cuts = true},
+    GemmConfig{.tile_m = 192,
+               .tile_n = 128,
+               .stages = 4,
+               .cluster = 2,
+               .boxes = 3,
+               .ping_pong = true,
+               .cuts = true},
     GemmConfig{.tile_m = 128, .tile_n = 64, .stages = 8, .cluster = 1, .cuts = true},
     GemmConfig{
         .tile_m = 64, .tile_n = 256, .stages = 4, .cluster = 1, .ping_pong = true, .groups = true},
@@ -159,8 +184,9 @@ std::string config_text(const GemmConfig& config) {
          ", .out = Element::" + enumerator_of(config.out) +
          ", .store = GemmStore::" + store_name_of(config.store) + ", .cuts = " + text(config.cuts) +
          ", .copies = " + text(config.copies) + ", .groups = " + text(config.groups) +
-         ", .few_rows = " + text(config.few_rows) + (config.m_major ? ", .m_major = true" : "") +
-         maps_text(config) + "}";
+         ", .few_rows = " + text(config.few_rows) +
+         (config.boxes_in_stage ? ", .boxes_in_stage = true" : "") +
+         (config.m_major ? ", .m_major = true" : "") + maps_text(config) + "}";
 }
 
 bool same_tile(const GemmConfig& one, const GemmConfig& other) {

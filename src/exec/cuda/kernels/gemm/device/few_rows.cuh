@@ -109,9 +109,12 @@ class RowsSource {
  public:
   HP_DEVICE RowsSource(const GemmArgs& args, int panel) : args_(args), first_(0) {
     if (panel >= args.row_panels) return;
-    first_ = panel_of(args, panel).first_k_chunk;
-    rows_ = rows_in_tile(panel_of(args, panel));
-    for (int i = 0; i < panel; ++i) row_ += rows_in_tile(panel_of(args, i));
+    const auto rows_of = [&](int i) {
+      return read_panel(args, i, [](const GemmPanel& from) { return rows_in_tile(from); });
+    };
+    first_ = read_panel(args, panel, [](const GemmPanel& from) { return from.first_k_chunk; });
+    rows_ = rows_of(panel);
+    for (int i = 0; i < panel; ++i) row_ += rows_of(i);
     if constexpr (kConfig.cluster > 1) take_own();
     prefetch_map(&map_of(k_chunk_of(args, first_)));
   }
@@ -144,14 +147,21 @@ class RowsSource {
   // On to the K chunk that has `k`; waits for its flag. `is_used`: see Waiter::wait.
   template <class Used>
   HP_DEVICE void advance(int k, Waiter& waiter, const Used& is_used) {
-    const GemmKChunk* from = nullptr;
+    struct Fields {
+      int k_begin;
+      int k_count;
+      FlagWait ready;
+    };
+    Fields from{};
     do {
-      from = &k_chunk_of(args_, ++k_chunk_);
-      end_ = from->k_begin + from->k_count;
+      from = read_k_chunk(args_, ++k_chunk_, [](const GemmKChunk& one) {
+        return Fields{one.k_begin, one.k_count, one.ready};
+      });
+      end_ = from.k_begin + from.k_count;
     } while (k >= end_);
-    begin_ = from->k_begin;
-    map_ = &map_of(*from);
-    waiter.wait(from->ready, k_chunk_, is_used);
+    begin_ = from.k_begin;
+    map_ = &map_of(k_chunk_of(args_, k_chunk_));
+    waiter.wait(from.ready, k_chunk_, is_used);
   }
 
  private:

@@ -116,8 +116,12 @@ HP_DEVICE void multiply_tiles(const GemmArgs& args, const GemmShared<kConfig>& s
     wait_products<0>();
 #pragma unroll
     for (int slice = 0; slice < kConfig.slices(); ++slice) pin(sums[slice]);
-    release_stage<kConfig>(shared, before);
-    hand_on<kConfig>(args, shared, walk, consumer, sums, boxes);
+    if constexpr (kConfig.boxes_in_stage) {
+      sync_threads(kTurn, 256);  // both consumers have read the stage; its boxes' store releases it
+    } else {
+      release_stage<kConfig>(shared, before);
+    }
+    hand_on<kConfig>(args, shared, walk, consumer, before, sums, boxes);
   }
 }
 

@@ -46,7 +46,8 @@ struct GemmConfig {
   bool copies = false;  // some thread blocks may make fused copies
   bool groups = false;  // grouped GEMM: each group has its own B and a number of rows in use
   bool few_rows = false;
-  bool m_major = false;  // A is stored as its transpose: rows of memory lie along M
+  bool boxes_in_stage = false;  // boxes of C lie in the stage of the tile's last K block
+  bool m_major = false;         // A is stored as its transpose: rows of memory lie along M
   static constexpr int kMostMaps = 2;
   GemmMap maps[kMostMaps] = {};  // applied in this order, None after the last; none with few_rows
 
@@ -117,7 +118,7 @@ struct GemmConfig {
     return tile_m / kRowAlign > least ? tile_m / kRowAlign : least;
   }
   HP_SHARED_CODE int staged_bytes() const {
-    if (!few_rows) return staged_boxes() * kBoxBytes;
+    if (!few_rows) return boxes_in_stage ? 0 : staged_boxes() * kBoxBytes;
     const int rows = staged_rows() * kStagedRowBytes;
     const int inbox = inbox_strips() * kStripBytes;
     return rows > inbox ? rows : inbox;
@@ -156,6 +157,9 @@ HP_SHARED_CODE bool legal(const GemmConfig& config) {
          (!adds(config.store) || config.out == Element::F32) &&
          (!config.has_maps() || (!adds(config.store) && !config.groups)) &&
          (!config.groups || (config.store == GemmStore::Bulk && !config.cuts && !config.copies)) &&
+         (!config.boxes_in_stage ||
+          (!config.ping_pong && in_bulk(config.store) && config.stage_bytes() % 2048 == 0 &&
+           config.boxes * GemmConfig::kBoxBytes <= config.stage_bytes() / 2)) &&
          (!config.m_major || (config.tile_m % 64 == 0 && !config.groups)) &&
          config.shared_bytes() <= kSharedMemoryLimit;
 }

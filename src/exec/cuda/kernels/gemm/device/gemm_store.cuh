@@ -162,7 +162,7 @@ HP_DEVICE void pass_box(const GemmShared<kConfig>& shared, int consumer,
 
 template <GemmConfig kConfig>
 HP_DEVICE void stage_boxes(const GemmArgs& args, const GemmShared<kConfig>& shared,
-                           const GemmWalk<kConfig>& walk, int consumer, bool skip,
+                           const GemmWalk<kConfig>& walk, int consumer, int stage, bool skip,
                            float (&sums)[kConfig.slices()][kConfig.tile_n / 2],
                            Ring<kConfig.boxes>& boxes) {
   auto& control = shared.control();
@@ -178,7 +178,8 @@ HP_DEVICE void stage_boxes(const GemmArgs& args, const GemmShared<kConfig>& shar
     for (int index = 0; index < kConfig.tile_n / kConfig.store_columns(); ++index) {
       if constexpr (kConfig.has_maps()) map_box<kConfig>(args, walk, sums[slice], index);
       wait_barrier(&control.stored[consumer][boxes.slot], boxes.parity ^ 1);
-      write_box<kConfig>(shared_address(shared.box(consumer, boxes.slot)), sums[slice], index);
+      write_box<kConfig>(shared_address(shared.box(consumer, boxes.slot, stage)), sums[slice],
+                         index);
       pass_box<kConfig>(shared, consumer, boxes);
     }
   }
@@ -243,7 +244,7 @@ HP_DEVICE void store_direct(const GemmArgs& args, const GemmWalk<kConfig>& walk,
 // By a consumer warpgroup: the epilogue of a finished block of C, or of one part of it.
 template <GemmConfig kConfig>
 HP_DEVICE void hand_on(const GemmArgs& args, const GemmShared<kConfig>& shared,
-                       const GemmWalk<kConfig>& walk, int consumer,
+                       const GemmWalk<kConfig>& walk, int consumer, int stage,
                        float (&sums)[kConfig.slices()][kConfig.tile_n / 2],
                        Ring<kConfig.boxes>& boxes) {
   // One vote of all threads, because another warp may set the word between their reads.
@@ -257,7 +258,7 @@ HP_DEVICE void hand_on(const GemmArgs& args, const GemmShared<kConfig>& shared,
     if (!skip) store_direct<kConfig>(args, walk, consumer, sums);
     if (shared.poisoned() && threadIdx.x % 128 == 0) give_up_block(walk.panel());
   } else {
-    stage_boxes<kConfig>(args, shared, walk, consumer, skip, sums, boxes);
+    stage_boxes<kConfig>(args, shared, walk, consumer, stage, skip, sums, boxes);
   }
 }
 
@@ -356,6 +357,21 @@ class BoxStore {
 
   // Stores the unit's boxes; false: the consumer has skipped them.
   HP_DEVICE bool store(const GemmWalk<kConfig>& walk, bool is_slow) {
+    stages_.advance(walk.blocks());
+    const int stage = stages_.before().slot;
+    const bool is_stored = store_from(stage, walk, is_slow);
+    if constexpr (kConfig.boxes_in_stage) {
+      wait_stores_read<0>();
+      release(0);
+      release_stage(stage);
+    }
+    return is_stored;
+  }
+
+ private:
+  static constexpr int kReading = kConfig.boxes - 1;
+
+  HP_DEVICE bool store_from(int stage, const GemmWalk<kConfig>& walk, bool is_slow) {
     constexpr int kPerSlice = kConfig.tile_n / kConfig.store_columns();
     const int row = walk.row() + (kConfig.ping_pong ? 0 : consumer_ * kConfig.block_m());
     for (int box = 0; box < kConfig.slices() * kPerSlice; ++box, boxes_.advance()) {
@@ -364,11 +380,12 @@ class BoxStore {
       if (control.skipped[consumer_][boxes_.slot] != 0) {
         control.skipped[consumer_][boxes_.slot] = 0;
         wait_stores_read<0>();
+        ++reading_;
         release(0);
         boxes_.advance();
         return false;
       }
-      const char* const staged = shared_.box(consumer_, boxes_.slot);
+      const char* const staged = shared_.box(consumer_, boxes_.slot, stage);
       const int column = walk.column() + box % kPerSlice * kConfig.store_columns();
       const int first_row = row + box / kPerSlice * 64;
       if constexpr (kConfig.groups) {
@@ -379,24 +396,33 @@ class BoxStore {
         store_box<kConfig>(args_, walk, staged, column, first_row);
       }
       wait_stores_read<kReading>();
+      ++reading_;
       release(kReading);
     }
     return true;
   }
 
- private:
-  static constexpr int kReading = kConfig.boxes - 1;
-
-  // One more box is with TMA; all but the last `left` are read.
+  // TMA has read all boxes but the last `left`.
   HP_DEVICE void release(int left) {
-    for (++reading_; reading_ > left; --reading_, oldest_.advance()) {
+    for (; reading_ > left; --reading_, oldest_.advance()) {
       arrive(&shared_.control().stored[consumer_][oldest_.slot]);
+    }
+  }
+
+  // In place of the consumer's warps: their boxes have been read.
+  HP_DEVICE void release_stage(int stage) {
+    constexpr int kWarps = 4;
+    Barrier* const emptied = &shared_.control().emptied[stage];
+#pragma unroll
+    for (int block = 0; block < kConfig.cluster; ++block) {
+      arrive_times<kConfig.cluster>(emptied, block, kWarps);
     }
   }
 
   const GemmArgs& args_;
   const GemmShared<kConfig>& shared_;
   int consumer_;
+  Ring<kConfig.stages> stages_;
   Ring<kConfig.boxes> boxes_;
   Ring<kConfig.boxes> oldest_;
   int reading_ = 0;  // boxes handed to TMA and not yet released, from `oldest_` on

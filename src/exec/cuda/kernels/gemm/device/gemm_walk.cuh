@@ -257,8 +257,12 @@ struct GemmShared {
     return base + GemmConfig::kBarrierBytes + stage * kConfig.stage_bytes();
   }
   [[nodiscard]] HP_DEVICE char* b(int stage) const { return a(stage) + kConfig.a_bytes(); }
-  [[nodiscard]] HP_DEVICE char* box(int consumer, int index) const {
-    return a(kConfig.stages) + (consumer * kConfig.boxes + index) * GemmConfig::kBoxBytes;
+  // `stage`: that of the tile's last K block, in which its boxes may lie.
+  [[nodiscard]] HP_DEVICE char* box(int consumer, int index, int stage) const {
+    char* const first = kConfig.boxes_in_stage
+                            ? a(stage) + consumer * (kConfig.stage_bytes() / 2)
+                            : a(kConfig.stages) + consumer * kConfig.boxes * GemmConfig::kBoxBytes;
+    return first + index * GemmConfig::kBoxBytes;
   }
   [[nodiscard]] HP_DEVICE GroupRows rows() const {
     char* const words = base + kConfig.shared_bytes() - kConfig.group_bytes();
