@@ -37,6 +37,8 @@ DoneBy done_by_panels(const launch::Launch& launch, const Task& task) {
   }
 }
 
+bool is_engine(const launch::Kernel& kernel) { return kernel.name == kCopyEngine; }
+
 }  // namespace
 
 TaskLaunches::TaskLaunches(const Plan& plan, const launch::LaunchPlan& launches)
@@ -48,10 +50,16 @@ TaskLaunches::TaskLaunches(const Plan& plan, const launch::LaunchPlan& launches)
   at_.resize(plan.tasks.size());
   leads_.resize(launches.launches.size());
   inside_.resize(launches.launches.size());
+  behind_engine_.resize(launches.launches.size());
+  std::vector<char> by_engine(plan.queues.size());  // the last launch of each queue so far
   for (std::size_t i = 0; i < launches.launches.size(); ++i) {
-    if (launches.launches[i].lands) continue;
-    note(launches.launches[i], i);
-    send_first(launches.launches[i], i);
+    const launch::Launch& launch = launches.launches[i];
+    if (launch.lands) continue;
+    note(launch, i);
+    send_first(launch, i);
+    char& last = by_engine[launch.queue.index()];
+    behind_engine_[i] = last;
+    last = std::ranges::any_of(launch.kernels, is_engine) ? 1 : 0;
   }
 }
 
@@ -135,8 +143,7 @@ std::int64_t TaskLaunches::kernels(TaskId task) const {
 }
 
 bool TaskLaunches::is_by_engine(TaskId task) const {
-  return std::ranges::all_of(
-      of(task)->kernels, [](const launch::Kernel& kernel) { return kernel.name == kCopyEngine; });
+  return std::ranges::all_of(of(task)->kernels, is_engine);
 }
 
 bool TaskLaunches::follows_others(TaskId task) const {

@@ -54,6 +54,8 @@ class TaskLaunches {
   [[nodiscard]] bool is_in_data(TaskId store) const;
   // True if only a copy engine does the task. Requires: launches.
   [[nodiscard]] bool is_by_engine(TaskId task) const;
+  // True if the launch before it in its queue is a copy engine's. Requires: launches.
+  [[nodiscard]] bool follows_engine(TaskId task) const { return behind_engine_[at(task)] != 0; }
   // True if NCCL does the task's collective. False where launches are unknown.
   [[nodiscard]] bool is_by_nccl(TaskId task) const;
   // True if the rank's Entry has no kernel of its own, because another kernel bounds the execution.
@@ -79,7 +81,8 @@ class TaskLaunches {
   const launch::LaunchPlan& launches_;
   std::vector<std::size_t> at_;  // by task, as by_
   std::vector<DoneBy> by_;
-  std::vector<char> inside_;  // by launch: a kernel waits for signals
+  std::vector<char> inside_;         // by launch: a kernel waits for signals
+  std::vector<char> behind_engine_;  // by launch
   std::vector<TaskId> leads_;
   std::vector<TaskId> order_;
   std::set<RankId> bounded_;

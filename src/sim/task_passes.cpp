@@ -31,9 +31,9 @@ std::vector<double> TaskCosts::passes_of(const Task& task) const {
   return passes;
 }
 
-// The passes of a member of a sum. Pulls add contributions one by one and round them as they read
-// them. NCCL only moves data, so all that leaves is rounded before and folded behind. If nothing is
-// rounded, the machine's curve already contains the passes.
+// The passes of a member of a sum by several kernels. Pulls add contributions one by one and round
+// them as they read them. NCCL only moves data, so all that leaves is rounded before and folded
+// behind. If nothing is rounded, the machine's curve already contains the passes.
 std::vector<double> TaskCosts::passes_of_sum(const Task& task, Supplier by) const {
   if (task.collective != CollectiveOp::ReduceScatter || !task.wire || ideal_.no_round_trips) {
     return {};

@@ -25,10 +25,9 @@ class OnGpus : public testing::Test {
     ASSERT_FALSE(launches_.launches.empty());
   }
 
-  // On two ranks.
   double simulated_us(const std::string& target, const std::vector<std::string>& parameters,
-                      const std::string& schedule) {
-    launch(target, parameters, "tp=2", schedule);
+                      const std::string& schedule, const std::string& mesh = "tp=2") {
+    launch(target, parameters, mesh, schedule);
     return simulate(plan_, launches_, h200())->total.microseconds();
   }
 
@@ -39,9 +38,10 @@ class OnGpus : public testing::Test {
     const char* schedule;
     double us;
   };
-  void expect_priced(const std::vector<MeasuredPlan>& plans, double bound) {
+  void expect_priced(const std::vector<MeasuredPlan>& plans, double bound,
+                     const std::string& mesh = "tp=2") {
     for (const auto& [op, parameters, schedule, us] : plans) {
-      EXPECT_NEAR(simulated_us(op, parameters, schedule) / us, 1, bound)
+      EXPECT_NEAR(simulated_us(op, parameters, schedule, mesh) / us, 1, bound)
           << op << " " << parameters[0] << " " << schedule;
     }
   }
@@ -272,6 +272,28 @@ TEST_F(OnGpus, rows_come_late_to_what_streams_weights) {
       {"ag_gemm", {"m=256", "n=28672", "k=4096"}, "bulk", 68.7},
   };
   expect_priced(cases, 0.08);
+}
+
+// One kernel pulls, rounds and adds the contributions of all other ranks, and a copy engine's
+// copies follow each other without a start in full. Measured on four H200 (bench/h200x4/recent).
+TEST_F(OnGpus, more_ranks_cost_neither_further_kernels_nor_full_starts) {
+  const std::vector<MeasuredPlan> cases = {
+      {"gemm_rs", {"m=8", "n=8192", "k=8192"}, "bulk", 32.1},
+      {"gemm_rs", {"m=64", "n=4096", "k=14336"}, "bulk", 37.9},
+      {"ag_gemm", {"m=8", "n=10240", "k=8192"}, "push", 43.1},
+      {"ag_gemm", {"m=32", "n=10240", "k=5120"}, "push", 38.7},
+      {"ag_gemm", {"m=64", "n=28672", "k=4096"}, "push", 50.5},
+  };
+  expect_priced(cases, 0.08, "tp=4");
+}
+
+// The GPU's clock falls while it computes for long: measured on two H200 (bench/h200x2/recent).
+TEST_F(OnGpus, long_gemms_run_at_a_lower_clock) {
+  const std::vector<MeasuredPlan> cases = {
+      {"ag_gemm", {"m=3072", "n=51200", "k=5120"}, "push", 1134},
+      {"ag_gemm", {"m=4096", "n=28672", "k=4096"}, "push", 688},
+  };
+  expect_priced(cases, 0.03);
 }
 
 // Weights of 67 MB per rank: 15 us at 4.4 TB/s; reading them twice would add the same again.
