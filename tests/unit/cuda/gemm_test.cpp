@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 #include <string>
 #include <tuple>
@@ -135,6 +136,28 @@ TEST(GemmChoice, a_wide_tile_fills_the_wave_that_others_do_not) {
   EXPECT_EQ(choice.config.tile_n, 320);
   EXPECT_EQ(tiles_of(product(1024, 5120, 4096), choice.config), 64);
   EXPECT_EQ(choice.parts, 1);
+}
+
+// 384 x 8,192 is 128 tiles of 192 x 128. Tiles of 128 x 256 are 96, each of a third more work.
+TEST(GemmChoice, a_high_tile_fills_the_wave_that_others_do_not) {
+  const GemmChoice choice = choose_gemm(product(384, 8192, 14336), kMultiprocessors);
+  EXPECT_EQ(choice.config.tile_m, 192);
+  EXPECT_EQ(tiles_of(product(384, 8192, 14336), choice.config), 128);
+}
+
+// The boxes of both consumers lie in one stage, half of it each, so both must have read it.
+TEST(GemmConfig, has_boxes_in_a_stage_that_both_consumers_read) {
+  const auto found = std::ranges::find_if(gemm_tiles(), &device::GemmConfig::boxes_in_stage);
+  ASSERT_NE(found, gemm_tiles().end());
+  device::GemmConfig config = *found;
+  EXPECT_TRUE(device::legal(config));
+  EXPECT_LE(config.shared_bytes(),
+            device::GemmConfig::kBarrierBytes + config.stages * config.stage_bytes());
+  config.boxes = config.stage_bytes() / 2 / device::GemmConfig::kBoxBytes + 1;
+  EXPECT_FALSE(device::legal(config)) << "a half holds fewer";
+  config = *found;
+  config.ping_pong = true;
+  EXPECT_FALSE(device::legal(config)) << "each stage has one consumer";
 }
 
 // Half of the rows leave, and other ranks wait for them. Then one consumer stores while the other

@@ -76,13 +76,6 @@ constexpr std::array kTiles = {
                .boxes = 3,
                .ping_pong = true,
                .cuts = true},
-    GemmConfig{.tile_m = 192,
-               .tile_n = 128,
-               .stages = 4,
-               .cluster = 2,
-               .boxes = 3,
-               .ping_pong = true,
-               .cuts = true},
     GemmConfig{.tile_m = 128, .tile_n = 64, .stages = 8, .cluster = 1, .cuts = true},
     GemmConfig{
         .tile_m = 64, .tile_n = 256, .stages = 4, .cluster = 1, .ping_pong = true, .groups = true},
