@@ -55,6 +55,10 @@ TaskCosts::TaskCosts(const Plan& plan, const launch::LaunchPlan& launches, const
     if (rank_of(from) != rank_of(plan.tasks[sync.to.index()])) raises_[sync.from.index()] = 1;
   }
   group();
+  flops_.resize(static_cast<std::size_t>(map.ranks), 0);
+  for (std::size_t i = 0; i < plan.tasks.size(); ++i) {
+    flops_[rank_of(plan.tasks[i]).index()] += shapes_[i].flops;
+  }
   for (Group& one : groups_) measure(one);
 }
 

@@ -120,6 +120,7 @@ class TaskCosts {
   std::vector<char> in_16_bits_;  // per allocation: stored as 16-bit partials
   bool routed_ = false;
   std::vector<TaskWork> shapes_;     // per task, for computes
+  std::vector<double> flops_;        // per rank, of all its computes
   std::vector<std::int32_t> group_;  // per task, for computes with work; else -1
   std::vector<double> shares_;       // per task: its share of its group's time
   std::vector<Picoseconds> held_;    // per task, as the next two

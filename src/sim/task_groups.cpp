@@ -142,8 +142,8 @@ void TaskCosts::measure(Group& group) {
 
 namespace {
 
-// The share of its clock that a GPU keeps in a GEMM of so many seconds, because its power is
-// limited: it falls with the logarithm of the time. Fitted to GEMMs on one H200.
+// The share of its clock that a GPU keeps while it computes for so many seconds, because its power
+// is limited: it falls with the logarithm of the time. Fitted to GEMMs on one H200.
 double clock_under_load(double seconds) {
   constexpr double kFrom = 300e-6;
   constexpr double kUntil = 1e-3;
@@ -168,9 +168,11 @@ Picoseconds TaskCosts::tiled_time(const Tickets& tickets, const Group& group,
       kOfBestClock * rate.peak / (kFlopsPerClock * static_cast<double>(machine_.processor.sms));
   const auto stages = static_cast<std::int64_t>(std::ceil(shape.depth / kGemmStage));
   const double memory = shape.bytes / (machine_.processor.memory_bandwidth * rate.memory_share);
-  const double seconds = tickets.clocks(stages) / clock;
+  const double computing = flops_[rank_of(first).index()] /
+                           (kFlopsPerClock * static_cast<double>(machine_.processor.sms) * clock);
   const Picoseconds blocks =
-      from_seconds(seconds / clock_under_load(seconds)) - machine_.processor.kernel_start;
+      from_seconds(tickets.clocks(stages) / (clock * clock_under_load(computing))) -
+      machine_.processor.kernel_start;
   const Picoseconds least = std::max(blocks, from_seconds(memory));
   const double steps = tickets.steps_of_copiers();
   if (steps == 0) return least;
