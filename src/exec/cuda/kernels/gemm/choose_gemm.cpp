@@ -149,7 +149,13 @@ Estimate estimate_streamed(const GemmSpec& spec, const GemmConfig& config, int b
   GemmChoice choice = whole_gemm(spec, config);
   choice.parts = found.streams;
   choice.stream_blocks = found.stream_blocks;
-  return {.choice = choice, .clocks = found.clocks};
+  // Where every stream has one whole tile, all store their columns of C at once. Fitted to 64 to
+  // 256 rows; in tiles of 128 columns by single blocks it costs nothing.
+  const std::int64_t tiles = (spec.n + config.tile_n - 1) / config.tile_n;
+  const bool is_whole = found.streams == tiles && found.stream_blocks == 1;
+  const bool is_free = config.tile_m < 64 || (config.tile_n == 128 && config.cluster == 1);
+  const double stores = is_whole && !is_free ? 2000 : 0;
+  return {.choice = choice, .clocks = found.clocks + stores};
 }
 
 // `rounds` > 0: behind so many tiles of each other cluster, those that copy compute too.
@@ -162,23 +168,24 @@ Estimate estimate_tiled(const GemmSpec& spec, const GemmConfig& config, int bloc
       config.groups ? group_tiles(spec, config) : cluster_tiles(spec, config);
   const auto least = static_cast<double>(least_blocks(spec));
   const bool is_one_row = has_one_row_of_tiles(spec, config);
-  // With one row of tiles, all parts that run at once share the memory's bandwidth.
-  const auto tile_clocks = [&](int parts) {
-    const std::int64_t at_once = std::min(all, is_one_row ? tiles * parts : tiles);
-    return least * stage_clocks(config, at_once * config.cluster, is_one_row || config.groups) +
+  // Of a whole tile, if so many tiles or parts of tiles run at once, which share the bandwidths.
+  const auto tile_clocks = [&](std::int64_t at_once) {
+    const std::int64_t active = std::min(all, at_once) * config.cluster;
+    return least * stage_clocks(config, active, is_one_row || config.groups) +
            store_clocks(tile_of(config));
   };
   GemmChoice choice = whole_gemm(spec, config);
   choice.joined = static_cast<int>(rounds * clusters);
   const std::int64_t rest = (tiles - choice.joined) % all;
-  const Tail tail = best_tail(config, rest, all, most_parts(spec), tile_clocks);
+  const Tail tail = best_tail(config, rest, all, most_parts(spec),
+                              [&](int parts) { return tile_clocks(rest * parts); });
   if (tail.parts > 1) {
     choice.full_tiles = static_cast<int>(tiles - rest);
     choice.parts = tail.parts;
   }
-  double clocks = static_cast<double>(tiles / clusters) * tile_clocks(1) + tail.clocks;
+  double clocks = static_cast<double>(tiles / clusters) * tile_clocks(tiles) + tail.clocks;
   if (choice.joined > 0 || (!config.groups && std::ranges::any_of(spec.panels, awaits_rows))) {
-    clocks = held_clocks(spec, choice, clusters, tile_clocks(1));
+    clocks = held_clocks(spec, choice, clusters, tile_clocks(tiles));
   }
   if (!config.groups) clocks = std::max(clocks, memory_clocks(spec));
   return {.choice = choice, .clocks = edge_clocks(spec, config) + clocks};
