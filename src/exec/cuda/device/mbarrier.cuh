@@ -32,40 +32,22 @@ HP_DEVICE void fence_barrier_init() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-HP_DEVICE void arrive(Barrier* barrier) {
-  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier))
+HP_DEVICE void arrive(Barrier* barrier, std::uint32_t count = 1) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)),
+               "r"(count)
                : "memory");
 }
 
 // Arrives at the corresponding mbarrier of block `block` of the cluster.
-HP_DEVICE void arrive_at(Barrier* barrier, std::uint32_t block) {
+HP_DEVICE void arrive_at(Barrier* barrier, std::uint32_t block, std::uint32_t count = 1) {
   asm volatile(
       "{\n"
       ".reg .b32 remote;\n"
       "mapa.shared::cluster.u32 remote, %0, %1;\n"
-      "mbarrier.arrive.shared::cluster.b64 _, [remote];\n"
+      "mbarrier.arrive.shared::cluster.b64 _, [remote], %2;\n"
       "}\n" ::"r"(shared_address(barrier)),
-      "r"(block)
+      "r"(block), "r"(count)
       : "memory");
-}
-
-// `count` arrivals at the corresponding mbarrier of block `block` of a cluster of kCluster blocks.
-template <int kCluster>
-HP_DEVICE void arrive_times(Barrier* barrier, std::uint32_t block, std::uint32_t count) {
-  if constexpr (kCluster == 1) {
-    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)),
-                 "r"(count)
-                 : "memory");
-  } else {
-    asm volatile(
-        "{\n"
-        ".reg .b32 remote;\n"
-        "mapa.shared::cluster.u32 remote, %0, %1;\n"
-        "mbarrier.arrive.shared::cluster.b64 _, [remote], %2;\n"
-        "}\n" ::"r"(shared_address(barrier)),
-        "r"(block), "r"(count)
-        : "memory");
-  }
 }
 
 // One arrival; announces `bytes` that the bulk copy engine will add in this phase.

@@ -150,7 +150,8 @@ Estimate estimate_streamed(const GemmSpec& spec, const GemmConfig& config, int b
   choice.parts = found.streams;
   choice.stream_blocks = found.stream_blocks;
   // Where every stream has one whole tile, all store their columns of C at once. Fitted to 64 to
-  // 256 rows; in tiles of 128 columns by single blocks it costs nothing.
+  // 256 rows; in tiles of 128 columns by single blocks it costs nothing. It is added here, because
+  // the number of streams was fitted without it.
   const std::int64_t tiles = (spec.n + config.tile_n - 1) / config.tile_n;
   const bool is_whole = found.streams == tiles && found.stream_blocks == 1;
   const bool is_free = config.tile_m < 64 || (config.tile_n == 128 && config.cluster == 1);

@@ -415,7 +415,11 @@ class BoxStore {
     Barrier* const emptied = &shared_.control().emptied[stage];
 #pragma unroll
     for (int block = 0; block < kConfig.cluster; ++block) {
-      arrive_times<kConfig.cluster>(emptied, block, kWarps);
+      if constexpr (kConfig.cluster == 1) {
+        arrive(emptied, kWarps);
+      } else {
+        arrive_at(emptied, block, kWarps);
+      }
     }
   }
 
