@@ -81,7 +81,7 @@ struct RowNeighbours {
   }
 
   // True if there are both samples, and the one with more rows has at most twice the rows of the
-  // other. The time then lies between theirs.
+  // other. The time then lies between the times of the two samples.
   [[nodiscard]] bool are_near() const {
     constexpr double kNear = 2;
     return fewer != nullptr && more != nullptr && more->shape.rows <= kNear * fewer->shape.rows;

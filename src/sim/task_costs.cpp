@@ -5,6 +5,7 @@
 #include <cmath>
 #include <set>
 #include <string_view>
+#include <utility>
 
 #include "offers/offers.h"
 #include "support/check.h"
@@ -457,10 +458,10 @@ Activity TaskCosts::collective(TaskId id, const CollectiveCost& cost) const {
   own.dtype = task.writes.empty() ? "" : print(dtype_of(task.writes.front()));
   const bool is_unrounded = crosses_unrounded(task, cost.level);
   if (rate != nullptr && (is_unrounded || cost.by == Supplier::Library)) {
-    own.passes = passes_of_sum(task, cost.by);
-    if (is_unrounded && !own.passes.empty()) own.bandwidth = rate->converting;
-    // The kernel whose samples the machine has pulls, rounds and adds by itself.
-    if (is_unrounded && rate->unrounded == 0) own.passes.clear();
+    std::vector<double> passes = passes_of_sum(task, cost.by);
+    if (is_unrounded && !passes.empty()) own.bandwidth = rate->converting;
+    // Unless the machine states `unrounded`, the kernel of its samples makes the passes too.
+    if (!is_unrounded || rate->unrounded != 0) own.passes = std::move(passes);
   }
   return collective_activity(machine_, map_, rank_of(task), own);
 }

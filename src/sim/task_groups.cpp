@@ -45,6 +45,17 @@ Picoseconds delay_of_stream(std::span<const TaskPart> parts, Picoseconds by_itse
   return std::min(by_itself, from_microseconds(us));
 }
 
+// The share of its clock that a GPU keeps while it computes for so many seconds, because its power
+// is limited: it falls with the logarithm of the time. Fitted to GEMMs on one H200.
+double clock_under_load(double seconds) {
+  constexpr double kFrom = 300e-6;
+  constexpr double kUntil = 1e-3;
+  constexpr double kLeast = 0.91;
+  if (seconds <= kFrom) return 1;
+  const double way = std::log(seconds / kFrom) / std::log(kUntil / kFrom);
+  return 1 - (1 - kLeast) * std::min(way, 1.0);
+}
+
 }  // namespace
 
 // Groups computes of one launch and statement.
@@ -140,21 +151,6 @@ void TaskCosts::measure(Group& group) {
   }
 }
 
-namespace {
-
-// The share of its clock that a GPU keeps while it computes for so many seconds, because its power
-// is limited: it falls with the logarithm of the time. Fitted to GEMMs on one H200.
-double clock_under_load(double seconds) {
-  constexpr double kFrom = 300e-6;
-  constexpr double kUntil = 1e-3;
-  constexpr double kLeast = 0.91;
-  if (seconds <= kFrom) return 1;
-  const double way = std::log(seconds / kFrom) / std::log(kUntil / kFrom);
-  return 1 - (1 - kLeast) * std::min(way, 1.0);
-}
-
-}  // namespace
-
 // What a GEMM's thread blocks take for their tickets, besides the start of the kernel, or what its
 // bytes take. Large GEMMs let the clock fall below that of the best rate.
 Picoseconds TaskCosts::tiled_time(const Tickets& tickets, const Group& group,
@@ -164,12 +160,11 @@ Picoseconds TaskCosts::tiled_time(const Tickets& tickets, const Group& group,
   const Task& first = plan_.tasks[group.tasks.front().index()];
   const LeafRate& rate =
       find_rate(machine_, statement_of(first).leaf, print(operand_type(first)), supplier_of(first));
-  const double clock =
-      kOfBestClock * rate.peak / (kFlopsPerClock * static_cast<double>(machine_.processor.sms));
+  const double flops_per_clock = kFlopsPerClock * static_cast<double>(machine_.processor.sms);
+  const double clock = kOfBestClock * rate.peak / flops_per_clock;
   const auto stages = static_cast<std::int64_t>(std::ceil(shape.depth / kGemmStage));
   const double memory = shape.bytes / (machine_.processor.memory_bandwidth * rate.memory_share);
-  const double computing = flops_[rank_of(first).index()] /
-                           (kFlopsPerClock * static_cast<double>(machine_.processor.sms) * clock);
+  const double computing = flops_[rank_of(first).index()] / (flops_per_clock * clock);
   const Picoseconds blocks =
       from_seconds(tickets.clocks(stages) / (clock * clock_under_load(computing))) -
       machine_.processor.kernel_start;
