@@ -7,7 +7,7 @@ namespace harpe::cuda {
 // A description of GPUs to make launch plans for. NCCL is assumed to be present.
 struct DescribedTarget {
   int multiprocessors = 132;  // of an H200
-  bool shares_gpus = false;   // ranks share GPUs
+  bool shares_gpus = false;   // ranks share GPUs, so NCCL cannot be used
   bool takes_turns = false;   // several plans use the ranks' memory in turn
   CollectiveEngine collectives = CollectiveEngine::Auto;
 };

@@ -149,10 +149,6 @@ class HomeAdder {
     if (task.kind != TaskKind::Finalise || task.reads.size() % task.writes.size() != 0) {
       return false;
     }
-    if (draft_.target.shares_gpus) {
-      draft_.refuse(finalise, Reason::SharedGpus);
-      return false;
-    }
     const auto others = static_cast<std::int64_t>(draft_.wiring_of(finalise).after.size());
     if (others > 0) draft_.refuse(finalise, Reason::BehindOtherQueue, finalise.value, others);
     return others == 0;

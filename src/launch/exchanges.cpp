@@ -235,11 +235,11 @@ void Exchanges::refuse_all(const std::string& reason) {
 }
 
 Exchanges choose_exchanges(const Plan& plan, const Blocks& blocks, const ExchangeRules& rules,
-                           bool shares_gpus, bool waits_inside) {
+                           bool waits_inside) {
   std::string for_all;
   if (rules.engine == ExchangeEngine::Pull) {
     for_all = "as asked for";
-  } else if (shares_gpus) {
+  } else if (rules.shares_gpus) {
     for_all = "ranks share GPUs, and NCCL wants one for each";
   } else if (waits_inside) {
     for_all = "kernels that wait inside may hold the multiprocessors that NCCL needs";

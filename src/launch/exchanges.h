@@ -21,6 +21,7 @@ enum class ExchangeEngine : std::uint8_t {
 // The library is chosen if a rank receives at least this many bytes.
 struct ExchangeRules {
   ExchangeEngine engine = ExchangeEngine::Auto;
+  bool shares_gpus = false;         // the library wants a GPU for each rank
   std::int64_t least_gathered = 0;  // for all-gathers
   std::int64_t least_rounded = 0;   // for sums that are rounded before they are sent
 };
@@ -62,7 +63,6 @@ struct Exchanges {
 // Effect: sums go through boxes; contributions are rounded to `wire` first and folded in the plan's
 // order. Requires: a verified plan, and its blocks.
 [[nodiscard]] Exchanges choose_exchanges(const Plan& plan, const Blocks& blocks,
-                                         const ExchangeRules& rules, bool shares_gpus,
-                                         bool waits_inside);
+                                         const ExchangeRules& rules, bool waits_inside);
 
 }  // namespace harpe::launch

@@ -68,10 +68,6 @@ class CopyFuser {
       draft_.refuse(first, Reason::NotFirst, first.value);
       return false;
     }
-    if (draft_.target.shares_gpus) {
-      draft_.refuse(first, Reason::SharedGpus);
-      return false;
-    }
     const auto begun = std::ranges::find_if(
         copies, [&](TaskId copy) { return draft_.step_at[copy.index()] <= at; });
     if (begun == copies.end()) return true;

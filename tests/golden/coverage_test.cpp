@@ -33,6 +33,7 @@ const std::map<std::string, std::string> kCoveredElsewhere = {
     {"G073", "tests/unit/cuda/peers_test.cpp"},
     {"G074", "tests/unit/cuda/executor_checks_test.cpp"},
     {"G075", "tests/unit/cuda/actions_test.cpp"},
+    {"G076", "tests/unit/cuda/device_test.cpp"},
     {"X016", "tests/multihost/executor/refusals_test.cpp"},
     {"X017", "tests/multihost/executor/refusals_test.cpp"},
     {"G090", "tests/unit/cuda/executor_checks_test.cpp"},

@@ -59,13 +59,6 @@ Checked<std::unique_ptr<Executor>> make_test_executor(const Plan& plan, CudaOpti
   return make_cuda_executor(plan, options);
 }
 
-int count_gpus() {
-  const auto driver = cuda::open_driver();
-  if (!driver.ok()) return 0;
-  const Checked<int> gpus = cuda::count_devices(**driver);
-  return gpus.ok() ? *gpus : 0;
-}
-
 std::optional<std::string> missing_for_gpus() {
   static const Checked<cuda::Device> first = open_first();
   if (first.ok()) return std::nullopt;

@@ -17,9 +17,6 @@ namespace harpe::test {
 // The folder of compiled kernels.
 [[nodiscard]] const std::string& kernel_folder();
 
-// The number of GPUs; 0 without a usable driver.
-[[nodiscard]] int count_gpus();
-
 // The reason why this machine cannot run GPU tests, if any. Keeps the first GPU's context open.
 [[nodiscard]] std::optional<std::string> missing_for_gpus();
 

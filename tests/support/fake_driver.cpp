@@ -1,5 +1,6 @@
 #include "tests/support/fake_driver.h"
 
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
@@ -94,6 +95,31 @@ void add_devices(cuda::DriverApi& driver) {
   driver.cuCtxSetCurrent = [](CUcontext) { return CUDA_SUCCESS; };
   driver.cuCtxGetCurrent = [](CUcontext* context) {
     *context = nullptr;
+    return CUDA_SUCCESS;
+  };
+}
+
+// Parts have all SMs that are asked for; the context of each is another.
+void add_parts(cuda::DriverApi& driver) {
+  driver.cuDeviceGetDevResource = [](CUdevice, CUdevResource* all, CUdevResourceType) {
+    all->sm.smCount = 132;
+    return CUDA_SUCCESS;
+  };
+  driver.cuDevSmResourceSplitByCount = [](CUdevResource* parts, unsigned* count,
+                                          const CUdevResource*, CUdevResource*, unsigned,
+                                          unsigned least) {
+    for (unsigned i = 0; i < *count; ++i) parts[i].sm.smCount = least;
+    return CUDA_SUCCESS;
+  };
+  driver.cuDevResourceGenerateDesc = [](CUdevResourceDesc*, CUdevResource*, unsigned) {
+    return CUDA_SUCCESS;
+  };
+  driver.cuGreenCtxCreate = [](CUgreenCtx*, CUdevResourceDesc, CUdevice, unsigned) {
+    return fake_gpu().allocation == CUDA_SUCCESS ? note("cuGreenCtxCreate") : fake_gpu().allocation;
+  };
+  driver.cuCtxFromGreenCtx = [](CUcontext* context, CUgreenCtx) {
+    static std::atomic<std::uintptr_t> made = 0;
+    *context = reinterpret_cast<CUcontext>(++made);
     return CUDA_SUCCESS;
   };
 }
@@ -275,6 +301,7 @@ std::shared_ptr<const cuda::DriverApi> make_fake_driver() {
   }
   cuda::DriverApi driver;
   add_devices(driver);
+  add_parts(driver);
   add_memory(driver);
   add_peers(driver);
   add_streams(driver);

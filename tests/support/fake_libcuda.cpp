@@ -92,6 +92,7 @@ extern "C" CUresult cuGetProcAddress_v2(const char* symbol, void** function, int
     *function = reinterpret_cast<void*>(driver.FUNCTION);         \
   }
 #include "exec/cuda/runtime/driver_api.def"
+#include "exec/cuda/runtime/driver_api_12_4.def"
 #undef HP_CUDA
   return CUDA_SUCCESS;
 }

@@ -64,9 +64,6 @@ TEST_F(Traces, say_when_a_kernel_saw_what_it_waits_for) {
 // Each rank's GEMM waits for the other rank's rows. Every block records its work, and its waits lie
 // within that work.
 TEST_F(Traces, tell_what_blocks_of_a_kernel_did) {
-  if (count_gpus() < 2) {
-    GTEST_SKIP() << "skipped: kernels of ranks that share a GPU wait before they begin";
-  }
   const Plan plan = push_plan();
   auto executor = make_ready(plan, {.trace = true});
   ASSERT_TRUE(executor.ok()) << render(executor.error());

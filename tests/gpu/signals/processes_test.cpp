@@ -65,10 +65,10 @@ TEST_F(Processes, DISABLED_are_one_rank_each) {
   ASSERT_TRUE(bootstrap.ok()) << render(bootstrap.error());
   const auto gpus = count_devices(*tools().driver);
   ASSERT_TRUE(gpus.ok());
-  auto peers = Peers::join(
-      tools().driver,
-      {.gpu = DeviceId(self.local_rank % *gpus), .arena_bytes = kArenaBytes, .flags = kSignals},
-      **bootstrap);
+  const auto device = Device::open(tools().driver, DeviceId(self.local_rank % *gpus));
+  ASSERT_TRUE(device.ok()) << render(device.error());
+  auto peers =
+      Peers::join({.device = *device, .arena_bytes = kArenaBytes, .flags = kSignals}, **bootstrap);
   ASSERT_TRUE(peers.ok()) << render(peers.error());
   KernelLibrary library(peers->device(self.rank), tools().compiler, cache_folder());
   const auto kernels = Kernels::load(library);

@@ -17,9 +17,14 @@ Checked<Tools> open_tools() {
 
 Checked<std::unique_ptr<Rig>> Rig::build(const Tools& tools, int ranks) {
   HP_TRY(const int gpus, count_devices(*tools.driver));
-  PeersRequest request{.gpus = {}, .arena_bytes = kArenaBytes, .flags = kSignals};
-  for (int rank = 0; rank < ranks; ++rank) request.gpus.emplace_back(rank % gpus);
-  HP_TRY(Peers peers, Peers::open(tools.driver, request));
+  std::vector<Device> devices;
+  for (int rank = 0; rank < ranks; ++rank) {
+    HP_TRY(Device device, Device::open(tools.driver, DeviceId(rank % gpus)));
+    devices.push_back(std::move(device));
+  }
+  HP_TRY(
+      Peers peers,
+      Peers::open({.devices = std::move(devices), .arena_bytes = kArenaBytes, .flags = kSignals}));
   std::unique_ptr<Rig> rig(new Rig(std::move(peers)));
   for (int rank = 0; rank < ranks; ++rank) {
     std::unique_ptr<KernelLibrary>& library = rig->libraries_[rank % gpus];

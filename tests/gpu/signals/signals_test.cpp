@@ -141,13 +141,13 @@ TEST_F(Signals, are_more_than_one_launch_holds) {
 TEST_F(Signals, of_peers_that_are_not_there_are_refused) {
   const auto gpus = count_devices(*tools().driver);
   ASSERT_TRUE(gpus.ok());
-  const auto beyond = Peers::open(
-      tools().driver, {.gpus = {DeviceId(0), DeviceId(*gpus)}, .arena_bytes = 512, .flags = 1});
+  const auto beyond = Device::open(tools().driver, DeviceId(*gpus));
   ASSERT_FALSE(beyond.ok());
   EXPECT_EQ(beyond.error().code, DiagCode::G007);
+  const auto device = Device::open(tools().driver, DeviceId(0));
+  ASSERT_TRUE(device.ok()) << render(device.error());
   const auto large = Peers::open(
-      tools().driver,
-      {.gpus = {DeviceId(0), DeviceId(0)}, .arena_bytes = std::int64_t{1} << 40, .flags = 1});
+      {.devices = {*device, *device}, .arena_bytes = std::int64_t{1} << 40, .flags = 1});
   ASSERT_FALSE(large.ok());
   EXPECT_EQ(large.error().code, DiagCode::G073);
 }

@@ -18,8 +18,8 @@ constexpr DeviceAddress kArena = 0x1000'0000;
 struct Exchanged {
   explicit Exchanged(Plan of)
       : plan(std::move(of)), blocks(Blocks::make(plan.program, plan.mesh, plan.form).value()) {
-    exchanges = launch::choose_exchanges(plan, blocks, {.engine = launch::ExchangeEngine::Library},
-                                         false, false);
+    exchanges =
+        launch::choose_exchanges(plan, blocks, {.engine = launch::ExchangeEngine::Library}, false);
     plan.allocs.insert(plan.allocs.end(), exchanges.boxes.begin(), exchanges.boxes.end());
     choice = bind_exchanges(plan, blocks, exchanges);
   }

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "exec/cuda/runtime/device_memory.h"
 #include "exec/cuda/runtime/free_memory.h"
 #include "exec/cuda/runtime/host_memory.h"
@@ -53,6 +55,45 @@ TEST(Device, is_one_the_kernels_are_for) {
   EXPECT_EQ(device.error().code, DiagCode::G006);
   EXPECT_EQ(render_message(device.error()),
             "`Fake GPU` cannot run Harpe's kernels: its compute capability is 8.0");
+}
+
+// No other test divides GPU 7: parts stay open.
+TEST(Device, is_divided_between_ranks_that_share_it) {
+  const auto driver = make_fake_driver();
+  fake_gpu().devices = 8;
+  const auto open = [&](int index, int parts) {
+    return Device::open(driver, GpuPart{.gpu = DeviceId(7), .index = index, .parts = parts});
+  };
+  const auto whole = open(0, 1);
+  const auto first = open(0, 2);
+  const auto second = open(1, 2);
+  const auto again = open(0, 2);
+  const auto quarter = open(3, 4);
+  ASSERT_TRUE(whole.ok() && first.ok() && second.ok() && again.ok() && quarter.ok());
+  EXPECT_EQ(whole->facts().multiprocessors, 132);
+  EXPECT_EQ(first->facts().multiprocessors, 64);
+  EXPECT_EQ(quarter->facts().multiprocessors, 32);
+  EXPECT_NE(first->context(), whole->context());
+  EXPECT_NE(first->context(), second->context());
+  EXPECT_EQ(first->context(), again->context());
+  EXPECT_EQ(std::ranges::count(fake_gpu().calls, "cuGreenCtxCreate"), 3);
+}
+
+TEST(Device, is_not_divided_by_an_older_driver_or_without_memory) {
+  const GpuPart half{.gpu = DeviceId(6), .index = 0, .parts = 2};
+  cuda::DriverApi old = *make_fake_driver();
+  fake_gpu().devices = 8;
+  old.cuGreenCtxCreate = nullptr;
+  const auto refused = Device::open(std::make_shared<const DriverApi>(old), half);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, DiagCode::G076);
+  EXPECT_EQ(render_message(refused.error()), "the driver cannot divide GPU 6 into 2 parts");
+  const auto driver = make_fake_driver();
+  fake_gpu().devices = 8;
+  fake_gpu().allocation = CUDA_ERROR_OUT_OF_MEMORY;
+  const auto full = Device::open(driver, half);
+  ASSERT_FALSE(full.ok());
+  EXPECT_EQ(full.error().code, DiagCode::G008);
 }
 
 TEST(DeviceMemory, is_freed_once_wherever_it_was_moved) {

@@ -21,14 +21,16 @@ TEST(ExecutorChecks, give_every_rank_a_gpu_or_refuse) {
   fake_gpu().devices = 2;
   const auto two = gpus_of(*driver, 2, {});
   ASSERT_TRUE(two.ok());
-  EXPECT_EQ(*two, (std::vector{DeviceId(0), DeviceId(1)}));
+  EXPECT_EQ(*two, (std::vector<GpuPart>{{.gpu = DeviceId(0)}, {.gpu = DeviceId(1)}}));
   const auto few = gpus_of(*driver, 3, {});
   ASSERT_FALSE(few.ok());
   EXPECT_EQ(few.error().code, DiagCode::G070);
   EXPECT_EQ(render_message(few.error()), "3 ranks need a GPU each, and there are 2");
   const auto shared = gpus_of(*driver, 3, {.share_gpus = true});
   ASSERT_TRUE(shared.ok());
-  EXPECT_EQ(*shared, (std::vector{DeviceId(0), DeviceId(1), DeviceId(0)}));
+  EXPECT_EQ(*shared, (std::vector<GpuPart>{{.gpu = DeviceId(0), .index = 0, .parts = 2},
+                                           {.gpu = DeviceId(1)},
+                                           {.gpu = DeviceId(0), .index = 1, .parts = 2}}));
   fake_gpu().devices = 0;
   EXPECT_FALSE(gpus_of(*driver, 1, {.share_gpus = true}).ok());
 }
@@ -36,12 +38,14 @@ TEST(ExecutorChecks, give_every_rank_a_gpu_or_refuse) {
 TEST(ExecutorChecks, give_a_process_the_gpu_of_its_rank) {
   const auto driver = make_fake_driver();
   fake_gpu().devices = 4;
-  const processes::Launch launch{.rank = 3, .ranks = 4, .local_rank = 3, .address = "unix:@none"};
+  const processes::Launch launch{
+      .rank = 3, .ranks = 4, .local_rank = 3, .local_ranks = 4, .address = "unix:@none"};
   const auto own = gpus_of(*driver, 4, {.launch = launch});
   ASSERT_TRUE(own.ok());
-  EXPECT_EQ(*own, std::vector{DeviceId(3)});
+  EXPECT_EQ(*own, std::vector<GpuPart>{{.gpu = DeviceId(3)}});
   fake_gpu().devices = 2;
-  EXPECT_EQ(*gpus_of(*driver, 4, {.share_gpus = true, .launch = launch}), std::vector{DeviceId(1)});
+  EXPECT_EQ(*gpus_of(*driver, 4, {.share_gpus = true, .launch = launch}),
+            (std::vector<GpuPart>{{.gpu = DeviceId(1), .index = 1, .parts = 2}}));
   EXPECT_EQ(gpus_of(*driver, 4, {.launch = launch}).error().code, DiagCode::G070);
 }
 

@@ -60,9 +60,12 @@ class Sending {
     testing_support::fake_gpu() = {};
     const auto driver = testing_support::make_fake_driver();
     testing_support::fake_gpu().devices = static_cast<int>(plan_.mesh.ranks());
-    std::vector<DeviceId> gpus;
-    for (std::int64_t rank = 0; rank < plan_.mesh.ranks(); ++rank) gpus.emplace_back(rank);
-    peers_.emplace(Peers::open(driver, {.gpus = gpus, .arena_bytes = 4096, .flags = 4}).value());
+    std::vector<Device> devices;
+    for (std::int64_t rank = 0; rank < plan_.mesh.ranks(); ++rank) {
+      devices.push_back(Device::open(driver, DeviceId(rank)).value());
+    }
+    peers_.emplace(
+        Peers::open({.devices = std::move(devices), .arena_bytes = 4096, .flags = 4}).value());
     std::map<TaskId, std::int64_t> bytes;
     for (const TaskId put : sync::puts_of(plan_)) bytes[put] = 1000 + put.value * 48;
     bytes_ = bytes;

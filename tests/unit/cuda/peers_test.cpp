@@ -17,9 +17,12 @@ constexpr std::int64_t kMebibyte = 1024 * 1024;
 
 Checked<Peers> open(const std::shared_ptr<const DriverApi>& driver, const std::vector<int>& gpus,
                     std::int64_t arena_bytes = 4096) {
-  PeersRequest request{.gpus = {}, .arena_bytes = arena_bytes, .flags = 5};
-  for (const int gpu : gpus) request.gpus.emplace_back(gpu);
-  return Peers::open(driver, request);
+  std::vector<Device> devices;
+  for (const int gpu : gpus) {
+    HP_TRY(Device device, Device::open(driver, DeviceId(gpu)));
+    devices.push_back(std::move(device));
+  }
+  return Peers::open({.devices = std::move(devices), .arena_bytes = arena_bytes, .flags = 5});
 }
 
 TEST(Peers, each_have_an_arena_and_reach_every_other_gpu_once) {
@@ -33,7 +36,6 @@ TEST(Peers, each_have_an_arena_and_reach_every_other_gpu_once) {
   const auto& calls = fake_gpu().calls;
   EXPECT_EQ(std::ranges::count(calls, "cuMemAlloc"), 8);
   EXPECT_EQ(std::ranges::count(calls, "cuCtxEnablePeerAccess"), 2);
-  EXPECT_EQ(std::ranges::count(calls, "cuDevicePrimaryCtxRetain"), 2);
 }
 
 TEST(Peers, that_cannot_reach_each_other_are_refused) {

@@ -121,14 +121,6 @@ TEST(AddAtHome, leaves_the_total_of_all_apart_where_no_kernel_adds_it) {
   EXPECT_EQ(it.launch_of(15), it.launch_before(15));
 }
 
-TEST(AddAtHome, leaves_the_total_apart_where_ranks_share_gpus) {
-  Abilities can;
-  can.shares_gpus = true;
-  PassRun it(push_sums(), can);
-  it.run(kPasses);
-  expect_apart(it, refusal(Reason::SharedGpus));
-}
-
 TEST(AddAtHome, leaves_a_total_apart_that_is_behind_another_queue) {
   PassRun it(push_sums());
   it.wiring.tasks[18].after = ids({0});

@@ -13,21 +13,16 @@ namespace exchanges_test {
 
 constexpr ExchangeRules kLibrary{.engine = ExchangeEngine::Library};
 
-struct Sharing {
-  bool shares_gpus = false;
-  bool waits_inside = false;
-};
-
 Exchanges choose(const Plan& plan, const ExchangeRules& rules = kLibrary,
-                 const Sharing& sharing = {}) {
+                 bool waits_inside = false) {
   const Blocks blocks = Blocks::make(plan.program, plan.mesh, plan.form).value();
-  return choose_exchanges(plan, blocks, rules, sharing.shares_gpus, sharing.waits_inside);
+  return choose_exchanges(plan, blocks, rules, waits_inside);
 }
 
 // Why pulls do the collective; "" if the library does it.
 std::string why_pulled(const Plan& plan, const ExchangeRules& rules = kLibrary,
-                       const Sharing& sharing = {}) {
-  const Exchanges exchanges = choose(plan, rules, sharing);
+                       bool waits_inside = false) {
+  const Exchanges exchanges = choose(plan, rules, waits_inside);
   EXPECT_NE(exchanges.by_library.empty(), exchanges.by_pulls.empty());
   EXPECT_TRUE(!exchanges.by_library.empty() || exchanges.boxes.empty());
   return exchanges.by_pulls.empty() ? "" : exchanges.by_pulls.begin()->second;
@@ -108,9 +103,9 @@ TEST(Exchanges, round_before_they_send_what_is_rounded_on_its_way) {
 TEST(Exchanges, are_pulled_where_a_library_has_no_gpu_or_no_sm_to_itself) {
   EXPECT_EQ(why_pulled(gather()), "");
   EXPECT_EQ(why_pulled(gather(), {.engine = ExchangeEngine::Pull}), "as asked for");
-  EXPECT_EQ(why_pulled(gather(), kLibrary, {.shares_gpus = true}),
+  EXPECT_EQ(why_pulled(gather(), {.engine = ExchangeEngine::Library, .shares_gpus = true}),
             "ranks share GPUs, and NCCL wants one for each");
-  EXPECT_EQ(why_pulled(gather(), kLibrary, {.waits_inside = true}),
+  EXPECT_EQ(why_pulled(gather(), kLibrary, true),
             "kernels that wait inside may hold the multiprocessors that NCCL needs");
 }
 

@@ -15,7 +15,6 @@ Target::Facts facts_of(const Abilities& can) {
   return {.name = "fake",
           .copy_engine = "copy",
           .sms = kSms,
-          .shares_gpus = can.shares_gpus,
           .chunk_bytes = kChunkBytes,
           .sms_for_signals = kSmsForSignals,
           .sms_for_kernels = kSmsForKernels,

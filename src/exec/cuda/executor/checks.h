@@ -12,11 +12,8 @@ namespace harpe::cuda {
 // Errors: N016.
 [[nodiscard]] Checked<Ok> check_one_rank_each(const processes::Launch& launch, const Plan& plan);
 
-// The GPU of each rank of this process. Errors: G005, G070.
-[[nodiscard]] Checked<std::vector<DeviceId>> gpus_of(const DriverApi& driver, std::int64_t ranks,
-                                                     const CudaOptions& options);
-
-// Whether ranks share GPUs; `gpus` are those of this process's ranks.
-[[nodiscard]] bool share_gpus(const std::vector<DeviceId>& gpus, const CudaOptions& options);
+// The GPU of each rank of this process, or its part of it. Errors: G005, G070.
+[[nodiscard]] Checked<std::vector<GpuPart>> gpus_of(const DriverApi& driver, std::int64_t ranks,
+                                                    const CudaOptions& options);
 
 }  // namespace harpe::cuda

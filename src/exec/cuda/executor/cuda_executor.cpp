@@ -468,9 +468,8 @@ Checked<std::unique_ptr<Executor>> make_cuda_executor(const Plan& plan,
     HP_REQUIRE_OK(group->compare(hash_text(print_plan(plan))));
   }
   HP_TRY(const cuda::ExecutorTools tools, agreed(group, cuda::open_tools(plan, options)));
-  const bool shares_gpus = cuda::share_gpus(tools.gpus, options);
   cuda::DescribedTarget gpus{.multiprocessors = tools.multiprocessors(),
-                             .shares_gpus = shares_gpus,
+                             .shares_gpus = tools.shares_gpus,
                              .collectives = options.collectives};
   launch::Exchanges exchanges = launch::exchanges_of(plan, blocks, cuda::LaunchTarget(gpus));
   HP_TRY(const std::optional<library::Nccl> nccl, cuda::open_nccl(exchanges, group, options));

@@ -12,27 +12,28 @@ Checked<ExecutorTools> open_tools(const Plan& plan, const CudaOptions& options) 
   if (driver == nullptr) {
     HP_TRY(driver, open_driver());
   }
-  HP_TRY(std::vector<DeviceId> gpus, gpus_of(*driver, plan.mesh.ranks(), options));
+  HP_TRY(const std::vector<GpuPart> gpus, gpus_of(*driver, plan.mesh.ranks(), options));
+  const bool is_shared =
+      std::ranges::any_of(gpus, [](const GpuPart& gpu) { return gpu.parts > 1; });
   std::vector<Device> devices;
-  for (const DeviceId gpu : gpus) {
+  for (const GpuPart& gpu : gpus) {
     HP_TRY(Device device, Device::open(driver, gpu));
     devices.push_back(std::move(device));
   }
   HP_TRY(Nvrtc compiler, Nvrtc::open(options.nvrtc, options.cuda_folders));
   return ExecutorTools{.driver = std::move(driver),
-                       .gpus = std::move(gpus),
                        .devices = std::move(devices),
-                       .compiler = std::move(compiler)};
+                       .compiler = std::move(compiler),
+                       .shares_gpus = options.launch ? options.share_gpus : is_shared};
 }
 
 Checked<Peers> peers_of(const ExecutorTools& tools, std::optional<processes::ProcessGroup>& group,
                         std::int64_t bytes, std::int32_t signals) {
   if (group) {
-    return Peers::join(tools.driver,
-                       {.gpu = tools.gpus.front(), .arena_bytes = bytes, .flags = signals},
+    return Peers::join({.device = tools.devices.front(), .arena_bytes = bytes, .flags = signals},
                        group->exchange());
   }
-  return Peers::open(tools.driver, {.gpus = tools.gpus, .arena_bytes = bytes, .flags = signals});
+  return Peers::open({.devices = tools.devices, .arena_bytes = bytes, .flags = signals});
 }
 
 Checked<Ok> warm_up_collectives(Prepared& prepared, const std::vector<RankProgram>& programs,

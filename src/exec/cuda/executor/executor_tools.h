@@ -21,9 +21,9 @@ namespace harpe::cuda {
 // What a process needs to run its ranks.
 struct ExecutorTools {
   std::shared_ptr<const DriverApi> driver;
-  std::vector<DeviceId> gpus;
-  std::vector<Device> devices;  // of `gpus`
+  std::vector<Device> devices;  // of this process's ranks
   Nvrtc compiler;
+  bool shares_gpus = false;  // several ranks have one GPU
 
   // SMs that launches are planned for: the ranks of a process are alike.
   [[nodiscard]] int multiprocessors() const {

@@ -313,10 +313,10 @@ Checked<Ok> connect_collectives(Prepared& prepared, const std::optional<library:
 }
 
 void add_libraries(Prepared& prepared, const Nvrtc& compiler, const CudaOptions& options) {
-  std::map<std::int64_t, KernelLibrary*> known;
+  std::map<CUcontext, KernelLibrary*> known;
   for (int rank = 0; rank < prepared.peers.ranks(); ++rank) {
     const Device& device = prepared.peers.device_for(rank);
-    KernelLibrary*& library = known[device.facts().id.value];
+    KernelLibrary*& library = known[device.context()];
     if (library == nullptr) {
       prepared.libraries.push_back(
           std::make_shared<KernelLibrary>(device, compiler, options.kernel_cache));

@@ -75,9 +75,14 @@ Checked<std::unique_ptr<Crew>> Crew::open(const CrewRequest& request) {
     return make_diag(DiagCode::G070, {{"ranks", wanted}, {"gpus", gpus}});
   }
   HP_TRY(const Nvrtc compiler, Nvrtc::open(request.nvrtc, request.cuda_folders));
-  PeersRequest peers{.gpus = {}, .arena_bytes = kSourceBytes + kTargetBytes, .flags = kPageSignals};
-  for (int rank = 0; rank < wanted; ++rank) peers.gpus.emplace_back(rank);
-  HP_TRY(Peers opened, Peers::open(driver, peers));
+  std::vector<Device> devices;
+  for (int rank = 0; rank < wanted; ++rank) {
+    HP_TRY(Device device, Device::open(driver, DeviceId(rank)));
+    devices.push_back(std::move(device));
+  }
+  HP_TRY(Peers opened, Peers::open({.devices = std::move(devices),
+                                    .arena_bytes = kSourceBytes + kTargetBytes,
+                                    .flags = kPageSignals}));
   std::unique_ptr<Crew> crew(new Crew(std::move(opened)));
   const HostTensor numbers = random_tensor(DType::BF16, {kBlockElements}, 1, "profile");
   for (int rank = 0; rank < wanted; ++rank) {

@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "exec/cuda/runtime/gpu_parts.h"
+
 namespace harpe::cuda {
 namespace {
 
@@ -77,8 +79,19 @@ Checked<Device> Device::open(std::shared_ptr<const DriverApi> driver, DeviceId i
   return device;
 }
 
+Checked<Device> Device::open(std::shared_ptr<const DriverApi> driver, const GpuPart& part) {
+  HP_TRY(Device device, open(std::move(driver), part.gpu));
+  if (part.parts == 1) return device;
+  HP_TRY(const Part own, open_part(*device.driver_, part));
+  device.context_ = own.context;
+  device.facts_.multiprocessors = own.multiprocessors;
+  const Result<Ok, CudaError> current = device.make_current();
+  if (!current.ok()) return to_diag(current.error());
+  return device;
+}
+
 Result<Ok, CudaError> Device::make_current() const {
-  return cuda_call(*driver_, "cuCtxSetCurrent", driver_->cuCtxSetCurrent(context_.get()));
+  return cuda_call(*driver_, "cuCtxSetCurrent", driver_->cuCtxSetCurrent(context_));
 }
 
 Checked<Ok> Device::reach(const Device& peer) const {
@@ -93,8 +106,8 @@ Checked<Ok> Device::reach(const Device& peer) const {
   if (can == 0) {
     return make_diag(DiagCode::G071, {{"one", facts_.id.value}, {"other", peer.facts().id.value}});
   }
-  HP_REQUIRE_OK(driver_call(*driver_, "cuCtxSetCurrent", driver_->cuCtxSetCurrent(context_.get())));
-  const CUresult status = driver_->cuCtxEnablePeerAccess(peer.context(), 0);
+  HP_REQUIRE_OK(driver_call(*driver_, "cuCtxSetCurrent", driver_->cuCtxSetCurrent(primary_.get())));
+  const CUresult status = driver_->cuCtxEnablePeerAccess(peer.primary_.get(), 0);
   if (status == CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED) return Ok{};
   return driver_call(*driver_, "cuCtxEnablePeerAccess", status);
 }

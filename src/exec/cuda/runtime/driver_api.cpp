@@ -10,7 +10,7 @@ namespace {
 // Every function is requested in its version of CUDA 12.0, which newer drivers still provide with
 // the same type.
 constexpr int kApiVersion = 12000;
-constexpr int kParamInfoVersion = 12040;
+constexpr int kLaterApiVersion = 12040;
 
 using GetAddress = decltype(&::cuGetProcAddress);
 
@@ -48,8 +48,10 @@ Checked<DriverApi> find_functions(const Library& library) {
       reinterpret_cast<decltype(driver.capture_info)>(find("cuStreamGetCaptureInfo"));
   driver.set_capture_after = reinterpret_cast<decltype(driver.set_capture_after)>(
       find("cuStreamUpdateCaptureDependencies"));
-  driver.cuFuncGetParamInfo = reinterpret_cast<decltype(driver.cuFuncGetParamInfo)>(
-      look_for("cuFuncGetParamInfo", kParamInfoVersion));
+#define HP_CUDA(FUNCTION) \
+  driver.FUNCTION = reinterpret_cast<decltype(&::FUNCTION)>(look_for(#FUNCTION, kLaterApiVersion));
+#include "exec/cuda/runtime/driver_api_12_4.def"
+#undef HP_CUDA
   if (lacking) return *lacking;
   return driver;
 }

@@ -26,9 +26,10 @@ struct DriverApi {
                            std::size_t* count) = nullptr;  // cuStreamGetCaptureInfo
   CUresult (*set_capture_after)(CUstream stream, CUgraphNode* nodes, std::size_t count,
                                 unsigned flags) = nullptr;  // cuStreamUpdateCaptureDependencies
-  // Position of parameter `index` of a kernel. Null in drivers before CUDA 12.4.
-  CUresult (*cuFuncGetParamInfo)(CUfunction kernel, std::size_t index, std::size_t* offset,
-                                 std::size_t* bytes) = nullptr;
+  // Null in drivers before CUDA 12.4.
+#define HP_CUDA(FUNCTION) decltype(&::FUNCTION) FUNCTION = nullptr;
+#include "exec/cuda/runtime/driver_api_12_4.def"
+#undef HP_CUDA
 };
 
 // Opens and initialises NVIDIA's driver; `file` names another library for it. Errors: G002, G003;

@@ -9,24 +9,14 @@
 namespace harpe::cuda {
 namespace {
 
-// Each GPU once, in the order of the first rank that uses it.
-Checked<std::vector<Device>> open_devices(const std::shared_ptr<const DriverApi>& driver,
-                                          const std::vector<DeviceId>& gpus) {
-  std::vector<Device> devices;
-  for (const DeviceId gpu : gpus) {
-    const bool is_open = std::ranges::any_of(
-        devices, [&](const Device& device) { return device.facts().id == gpu; });
-    if (is_open) continue;
-    HP_TRY(Device device, Device::open(driver, gpu));
-    devices.push_back(std::move(device));
-  }
-  return devices;
-}
+DeviceId id_of(const Device& device) { return device.facts().id; }
 
 Checked<Ok> make_all_peers(const std::vector<Device>& devices) {
-  for (const Device& one : devices) {
-    for (const Device& other : devices) {
-      if (one.facts().id != other.facts().id) HP_REQUIRE_OK(one.reach(other));
+  std::map<DeviceId, const Device*> gpus;
+  for (const Device& device : devices) gpus.emplace(device.facts().id, &device);
+  for (const auto& [id, one] : gpus) {
+    for (const auto& [other_id, other] : gpus) {
+      if (id != other_id) HP_REQUIRE_OK(one->reach(*other));
     }
   }
   return Ok{};
@@ -62,43 +52,34 @@ void Peers::add_own(int rank, Own own) {
   own_.emplace(rank, std::move(own));
 }
 
-Checked<Peers> Peers::open(const std::shared_ptr<const DriverApi>& driver,
-                           const PeersRequest& request) {
-  HP_TRY(const std::vector<Device> devices, open_devices(driver, request.gpus));
-  HP_REQUIRE_OK(make_all_peers(devices));
+Checked<Peers> Peers::open(const PeersRequest& request) {
+  HP_REQUIRE_OK(make_all_peers(request.devices));
   const std::int64_t of_a_rank = request.arena_bytes + SignalAddresses::bytes_for(request.flags);
-  for (const Device& device : devices) {
-    const auto sharing = std::ranges::count(request.gpus, device.facts().id);
+  for (const Device& device : request.devices) {
+    const auto sharing = std::ranges::count(request.devices, device.facts().id, id_of);
     HP_REQUIRE_OK(check_memory(device, of_a_rank * sharing));
   }
   Peers peers;
-  peers.views_.resize(request.gpus.size());
+  peers.views_.resize(request.devices.size());
   for (int rank = 0; rank < peers.ranks(); ++rank) {
-    const DeviceId gpu = request.gpus[static_cast<std::size_t>(rank)];
-    const auto device =
-        std::ranges::find_if(devices, [&](const Device& each) { return each.facts().id == gpu; });
-    HP_TRY(DeviceMemory arena, DeviceMemory::allocate(*device, request.arena_bytes));
-    HP_TRY(SignalPage page, SignalPage::create(*device, {.flags = request.flags}));
-    peers.add_own(rank, {.device = *device,
+    const Device& device = request.devices[static_cast<std::size_t>(rank)];
+    HP_TRY(DeviceMemory arena, DeviceMemory::allocate(device, request.arena_bytes));
+    HP_TRY(SignalPage page, SignalPage::create(device, {.flags = request.flags}));
+    peers.add_own(rank, {.device = device,
                          .arena = std::make_shared<const DeviceMemory>(std::move(arena)),
                          .page = std::move(page)});
   }
   return peers;
 }
 
-Checked<Peers> Peers::join(const std::shared_ptr<const DriverApi>& driver,
-                           const OwnRankRequest& request, transport::Exchange& exchange) {
-  const auto prepare = [&]() -> Checked<Device> {
-    HP_TRY(Device device, Device::open(driver, request.gpu));
-    HP_REQUIRE_OK(check_memory(
-        device, round_up(request.arena_bytes, kSharedGranule) + shared_page_bytes(request.flags)));
-    return device;
-  };
-  const Checked<Device> device = prepare();
-  HP_REQUIRE_OK(
-      transport::agree(exchange, device.ok() ? std::nullopt : std::optional(device.error())));
-  HP_TRY(const std::shared_ptr<Arena> arena, Arena::make(*device, request.arena_bytes, exchange));
-  return over(*device, arena, request.flags, 0, exchange);
+Checked<Peers> Peers::join(const OwnRankRequest& request, transport::Exchange& exchange) {
+  const Checked<Ok> fits =
+      check_memory(request.device, round_up(request.arena_bytes, kSharedGranule) +
+                                       shared_page_bytes(request.flags));
+  HP_REQUIRE_OK(transport::agree(exchange, fits.ok() ? std::nullopt : std::optional(fits.error())));
+  HP_TRY(const std::shared_ptr<Arena> arena,
+         Arena::make(request.device, request.arena_bytes, exchange));
+  return over(request.device, arena, request.flags, 0, exchange);
 }
 
 Checked<Peers> Peers::over(const Device& device, const std::shared_ptr<Arena>& arena,

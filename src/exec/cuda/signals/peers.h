@@ -13,14 +13,14 @@
 namespace harpe::cuda {
 
 struct PeersRequest {
-  std::vector<DeviceId> gpus;    // of each rank; ranks may share one
+  std::vector<Device> devices;   // of each rank; ranks may have parts of one GPU
   std::int64_t arena_bytes = 0;  // of each rank
   std::int32_t flags = 0;        // in each rank's page
 };
 
 // What a rank in its own process contributes.
 struct OwnRankRequest {
-  DeviceId gpu;
+  Device device;
   std::int64_t arena_bytes = 0;  // like `flags`, equal on all ranks
   std::int32_t flags = 0;
 };
@@ -29,14 +29,12 @@ struct OwnRankRequest {
 // addresses that the GPUs of this process may use.
 class Peers {
  public:
-  // All ranks in this process. Errors: G005, G006, G007; G071 two GPUs have no peer access; G073
+  // All ranks in this process. Errors: G005; G071 two GPUs have no peer access; G073
   // not enough memory.
-  [[nodiscard]] static Checked<Peers> open(const std::shared_ptr<const DriverApi>& driver,
-                                           const PeersRequest& request);
+  [[nodiscard]] static Checked<Peers> open(const PeersRequest& request);
   // One rank in this process, the others in processes of the same machine; collective. Errors: as
   // `open`; N010 a rank does not arrive; N017 a rank cannot join.
-  [[nodiscard]] static Checked<Peers> join(const std::shared_ptr<const DriverApi>& driver,
-                                           const OwnRankRequest& request,
+  [[nodiscard]] static Checked<Peers> join(const OwnRankRequest& request,
                                            transport::Exchange& exchange);
   // The exchange's rank, on arenas that other plans use too, with its own page of `flags` and an
   // inbox. Collective. Errors: G005, G008; those of PeerMemory::share.

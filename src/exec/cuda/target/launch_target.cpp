@@ -36,7 +36,6 @@ LaunchTarget::LaunchTarget(const DescribedTarget& target)
     : facts_{.name = "h200",
              .copy_engine = "copy_engine",
              .sms = target.multiprocessors,
-             .shares_gpus = target.shares_gpus,
              .takes_turns = target.takes_turns,
              .chunk_bytes = device::kCopyGranule,
              .sms_for_signals = kForSignals,
@@ -45,6 +44,7 @@ LaunchTarget::LaunchTarget(const DescribedTarget& target)
              .most_in_data = kMostInData,
              .most_bounds = device::kMostBounds,
              .exchanges = {.engine = engine_of(target.collectives),
+                           .shares_gpus = target.shares_gpus,
                            .least_gathered = kLeastGathered,
                            .least_rounded = kLeastRounded}} {}
 
