@@ -23,7 +23,7 @@ SHOWN = re.compile(r"`([^`\n]*--[^`\n]*)`")
 
 # Options that only the command line has.
 COMMAND_LINE_ALONE = ("all backend cases collectives help inject input level list load measured "
-                      "output share_gpus stage").split()
+                      "output share_gpus stage divide_gpus").split()
 PLANNING = "lower run show simulate taxes tune verify"
 # For diagnostics that name flags alone: the verbs that can emit them.
 EMITTED_BY = {

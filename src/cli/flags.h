@@ -185,6 +185,10 @@ inline constexpr std::array kFlags = {
     Flag{"backend", "", "cpu|cuda", "where the ranks run (default cpu)", kRun | kBench | kTune},
     Flag{"share-gpus", "", "", "with fewer GPUs than ranks, let ranks share them (not for timing)",
          kRun | kTaxes | kBench},
+    Flag{"divide-gpus", "", "",
+         "let ranks share GPUs, each with SMs of its own: they run the kernels of ranks with a GPU "
+         "each",
+         kRun},
     Flag{"launch", "", "N",
          "start N processes and divide the ranks between them; on GPUs each has one rank", kRun},
     Flag{"hosts", "", "H",

@@ -109,6 +109,7 @@ Checked<BackendRequest> backend_request_of(const CommandLine& line) {
                                       {"wanted", "given with `--backend cpu`"}});
   }
   request.share_gpus = line.has("share-gpus");
+  request.divide_gpus = line.has("divide-gpus");
   request.provider = line.value("provider");
   request.interface = line.value("interface").value_or("");
   HP_TRY(request.collectives, engine_of(line, request.backend));

@@ -87,8 +87,11 @@ Checked<std::string> show_launches(const Plan& plan, const launch::Target& targe
 }
 
 Checked<Ok> check_gpu_launches(const Plan& plan) {
-  static constexpr cuda::DescribedTarget kTargets[] = {
-      {}, {.collectives = CollectiveEngine::Nccl}, {.takes_turns = true}};
+  static constexpr cuda::DescribedTarget kTargets[] = {{},
+                                                       {.shares_gpus = true},
+                                                       {.collectives = CollectiveEngine::Nccl},
+                                                       {.takes_turns = true},
+                                                       {.shares_gpus = true, .takes_turns = true}};
   HP_TRY(const Blocks blocks, Blocks::make(plan.program, plan.mesh, plan.form));
   for (const cuda::DescribedTarget& target : kTargets) {
     HP_TRY(const launch::LaunchPlan launches,

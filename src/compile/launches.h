@@ -32,8 +32,8 @@ struct SimulatedLaunches {
 // The text of a target's launch plan. With `paranoid` it is read back and proved.
 [[nodiscard]] Checked<std::string> show_launches(const Plan& plan, const launch::Target& target,
                                                  bool paranoid);
-// Checks that the launch plans of H200s read back, can be bound and are proved: by
-// themselves, with NCCL, and where plans take turns. A failure is a bug of Harpe (HP_CHECK).
+// Checks that the launch plans of H200s read back, can be bound and are proved: with and without
+// shared GPUs, with NCCL, and where plans take turns. A failure is a bug of Harpe (HP_CHECK).
 [[nodiscard]] Checked<Ok> check_gpu_launches(const Plan& plan);
 
 // The text after a pass. Requires: one of the names.

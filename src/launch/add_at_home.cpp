@@ -149,6 +149,10 @@ class HomeAdder {
     if (task.kind != TaskKind::Finalise || task.reads.size() % task.writes.size() != 0) {
       return false;
     }
+    if (draft_.target.shares_sms) {
+      draft_.refuse(finalise, Reason::SharedSms);
+      return false;
+    }
     const auto others = static_cast<std::int64_t>(draft_.wiring_of(finalise).after.size());
     if (others > 0) draft_.refuse(finalise, Reason::BehindOtherQueue, finalise.value, others);
     return others == 0;

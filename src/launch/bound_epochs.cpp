@@ -34,6 +34,7 @@ class Rank {
     if (std::ranges::any_of(kernel_->does, counts)) return draft_.refuse(task, Reason::CountsRows);
     // A kernel without signals does not get the address of its rank's page.
     if (!names_signals(kernel_->kernels.front())) return draft_.refuse(task, Reason::NoSignals);
+    if (draft_.target.shares_sms) return draft_.refuse(task, Reason::SharedSms);
     if (followers_ < others_) {
       return draft_.refuse(task, Reason::OtherLaunches, others_ - followers_);
     }

@@ -68,6 +68,10 @@ class CopyFuser {
       draft_.refuse(first, Reason::NotFirst, first.value);
       return false;
     }
+    if (draft_.target.shares_sms) {
+      draft_.refuse(first, Reason::SharedSms);
+      return false;
+    }
     const auto begun = std::ranges::find_if(
         copies, [&](TaskId copy) { return draft_.step_at[copy.index()] <= at; });
     if (begun == copies.end()) return true;

@@ -24,24 +24,19 @@ struct Pass {
 constexpr std::string_view kBegin = "begin";
 
 constexpr std::array kPasses = {
-    Pass{"join_panels", join_panels},
-    Pass{"batch_rows", batch_rows},
-    Pass{"read_in_place", read_in_place},
-    Pass{"fuse_copies", fuse_copies},
-    Pass{"store_at_peers", store_at_peers},
-    Pass{"add_at_home", add_at_home},
-    Pass{"store_at_home", store_at_home},
-    Pass{"store_replicas", store_replicas},
-    Pass{"fuse_maps", fuse_maps},
-    Pass{"reserve_sms", reserve_sms},
-    Pass{"choose_variants", choose_variants},
-    Pass{"signal_in_data", signal_in_data},
-    Pass{"bound_epochs", bound_epochs},
+    Pass{"join_panels", join_panels},       Pass{"batch_rows", batch_rows},
+    Pass{"read_in_place", read_in_place},   Pass{"fuse_copies", fuse_copies},
+    Pass{"store_at_peers", store_at_peers}, Pass{"add_at_home", add_at_home},
+    Pass{"store_at_home", store_at_home},   Pass{"store_replicas", store_replicas},
+    Pass{"fuse_maps", fuse_maps},           Pass{"wait_before", wait_before},
+    Pass{"reserve_sms", reserve_sms},       Pass{"choose_variants", choose_variants},
+    Pass{"signal_in_data", signal_in_data}, Pass{"bound_epochs", bound_epochs},
 };
 
 std::string name_of(const Target::Facts& target) {
   std::string name = target.name;
   if (target.sms > 0) name += " sms " + std::to_string(target.sms);
+  if (target.shares_sms) name += " shared";
   if (target.takes_turns) name += " turns";
   return name;
 }

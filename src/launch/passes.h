@@ -73,6 +73,12 @@ void store_replicas(Draft& draft);
 // Rounding: one, as the task's; the rounding of what it reads vanishes.
 void fuse_maps(Draft& draft);
 
+// On ranks that share a GPU, kernels wait before they start. A kernel that waits inside holds its
+// SMs, and the waiting kernels of several ranks could hold a whole GPU, so that no SM is left for
+// the kernels that raise their signals.
+// Order: a kernel starts once everything that it waits for is there. Data, rounding: unchanged.
+void wait_before(Draft& draft);
+
 // Chooses the SMs that waiting kernels leave free for kernels that must run beside them, the
 // launches whose waits they start behind (`begun`), and the flags that the copy engine raises.
 // Precondition of flags: the GPU is not shared; the copy engine does the whole launch; all signals

@@ -43,8 +43,8 @@ class Reserver {
   [[nodiscard]] bool is_raised_by_engine(TaskId id) const {
     const sync::TaskWiring& wiring = draft_.wiring_of(id);
     const RankId rank = rank_of(draft_.plan, id);
-    return draft_.has_kernels[id.index()] && draft_.is_by_engine[id.index()] &&
-           wiring.arrivals.empty() && !wiring.raises.empty() &&
+    return !draft_.target.shares_sms && draft_.has_kernels[id.index()] &&
+           draft_.is_by_engine[id.index()] && wiring.arrivals.empty() && !wiring.raises.empty() &&
            std::ranges::all_of(wiring.raises, [&](const sync::PageRaise& raise) {
              return raise.added == 0 && raise.rank != rank && !raise.is_posted;
            });

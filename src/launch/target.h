@@ -54,6 +54,7 @@ class Target {
     // task runs by itself, and a put is over once its data is in place.
     bool waits_inside = true;
     std::int32_t sms = 0;              // 0: the target has no SMs
+    bool shares_sms = false;           // several ranks share a GPU and its SMs
     bool takes_turns = false;          // other plans use the ranks' memory between executions
     std::int64_t chunk_bytes = 0;      // what thread blocks of a kernel copy at a time
     std::int32_t sms_for_signals = 0;  // SMs left free to raise signals

@@ -176,7 +176,7 @@ Checked<Ok> check_library_run(const Request& subject, const RunRequest& request,
   if (request.backend.launch) {
     return no_library("libraries run the ranks of one process, and this is one of several");
   }
-  if (request.backend.share_gpus) {
+  if (request.backend.share_gpus || request.backend.divide_gpus) {
     return no_library("NCCL wants a GPU for each rank, and here ranks share them");
   }
   if (request.trace || request.report) {

@@ -25,7 +25,8 @@ struct BackendRequest {
   Backend backend = Backend::Cpu;
   // The launches that CPU ranks run: their own, or, to simulate them without a GPU, those of GPUs.
   Backend target = Backend::Cpu;
-  bool share_gpus = false;  // ranks may share a GPU
+  bool share_gpus = false;   // ranks may share a GPU
+  bool divide_gpus = false;  // ranks that share a GPU have SMs of their own
   CudaPlaces places;
   CollectiveEngine collectives = CollectiveEngine::Auto;
   // This process has a part of the ranks (one on GPUs); the other processes of the launch have the

@@ -10,6 +10,7 @@
 
 #include "plan/launch_signals.h"
 #include "verify/clocks.h"
+#include "verify/target_words.h"
 
 namespace harpe::verifier {
 namespace {
@@ -53,6 +54,7 @@ class Progress {
       waits_[id] = std::ranges::any_of(launch.kernels, launch::waits_inside);
       is_any = is_any || waits_[id];
       HP_REQUIRE_OK(check_held(id));
+      if (waits_[id]) HP_REQUIRE_OK(check_alone(id));
     }
     if (!is_any) return Ok{};
     for (const std::int32_t unit : order_.sequence) add_unit(unit);
@@ -99,6 +101,18 @@ class Progress {
                                       {"rank", launch.rank.value},
                                       {"held", launch.reserved_sms + copies},
                                       {"capacity", capacity_}});
+  }
+
+  // On a shared GPU it is unknown which SMs the kernels of other ranks get.
+  [[nodiscard]] Checked<Ok> check_alone(std::size_t id) const {
+    if (!says(launches_.target, "shared")) return Ok{};
+    return make_diag(DiagCode::V710, {{"launch", id},
+                                      {"rank", launches_.launches[id].rank.value},
+                                      {"held", capacity_},
+                                      {"capacity", capacity_},
+                                      {"blocked", "what other ranks launch on its GPU"},
+                                      {"wanted", "some of them"},
+                                      {"cycle", "ranks share GPUs in `" + launches_.target + "`"}});
   }
 
   // Whether the launch needs an SM after its own waits: for its kernels, or for one-warp kernels

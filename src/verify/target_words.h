@@ -5,8 +5,8 @@
 
 namespace harpe::verifier {
 
-// Whether a target such as "h200 sms 132 turns" contains the word. `turns`: other plans use the
-// ranks' memory between executions.
+// Whether a target such as "h200 sms 132 shared turns" contains the word. `shared`: ranks share
+// GPUs; `turns`: other plans use the ranks' memory between executions.
 [[nodiscard]] inline bool says(std::string_view target, std::string_view word) {
   while (!target.empty()) {
     const std::size_t end = std::min(target.find(' '), target.size());

@@ -53,7 +53,7 @@ const std::string& kernel_folder() {
 }
 
 Checked<std::unique_ptr<Executor>> make_test_executor(const Plan& plan, CudaOptions options) {
-  options.share_gpus = true;
+  if (!options.launch) options.divide_gpus = true;
   options.kernel_cache = kernel_folder();
   options.cuda_folders = kFolders;
   return make_cuda_executor(plan, options);

@@ -5,8 +5,8 @@
 The reader here shares no code with the printer of the text. For every named schedule on 2, 3, 4 and
 8 ranks: each task belongs to one launch; signals grow by as much as their waits require; kernels
 read and store whole operands; two consecutive executions end; and the verifier proves the launch
-plan. `--paranoid` parses launch plans back, binds them at made-up addresses and proves them: by
-themselves, with NCCL collectives, in turns with other plans, and for CPU ranks.
+plan. `--paranoid` parses launch plans back, binds them at made-up addresses and proves them: with a
+GPU per rank, with shared GPUs, with NCCL collectives, and for CPU ranks.
 """
 import re
 import subprocess

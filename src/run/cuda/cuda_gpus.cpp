@@ -27,6 +27,7 @@ std::string CudaGpus::name() const {
 Checked<std::unique_ptr<Executor>> CudaGpus::make_executor(const Plan& plan,
                                                            const BackendRequest& request) const {
   return make_cuda_executor(plan, {.share_gpus = request.share_gpus,
+                                   .divide_gpus = request.divide_gpus,
                                    .kernel_cache = request.places.kernel_cache,
                                    .nvrtc = request.places.nvrtc,
                                    .cuda_folders = request.places.cuda_folders,

@@ -62,8 +62,8 @@ class Tally {
     const auto outputs = execute(make_cpu_executor(*plan, {}), *inputs);
     expect_right(*plan, *inputs, outputs, seed);
     const Blocks blocks = Blocks::make(plan->program, plan->mesh, plan->form).value();
-    for (const int multiprocessors : {132, 64}) {
-      const cuda::LaunchTarget target({.multiprocessors = multiprocessors});
+    for (const bool shares : {false, true}) {
+      const cuda::LaunchTarget target({.shares_gpus = shares});
       const auto launches = launch::make_launches(*plan, blocks, target);
       ASSERT_TRUE(launches.ok()) << render(launches.error());
       compare(linear, *plan, *launches, *inputs, outputs);

@@ -1,8 +1,8 @@
 // Every operator under every schedule, on meshes and shapes that divide evenly and that do not, in
 // every type. Results are within the bound that commir.md section 9 derives for the plan
 // (run/bound.h: a failure prints its terms), and have the same bits under other timings. The plan's
-// H200 launches, on whole GPUs and on parts of them, are executed too: with the same bits if they
-// add in the plan's order, else within the same bound.
+// H200 launches, with a GPU per rank and shared, are executed too: with the same bits if they add
+// in the plan's order, else within the same bound.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -259,11 +259,11 @@ class Tally {
     compare_launches(*plan, *inputs, outputs);
   }
 
-  // Executes the plan's GPU launches: on whole GPUs and on parts of them, or with NCCL collectives,
+  // Executes the plan's GPU launches: with a GPU per rank, and also shared or with NCCL collectives
   // if those launches differ.
   void compare_launches(const Plan& plan, const TensorMap& inputs, const Outputs& expected) {
     static constexpr cuda::DescribedTarget kTargets[] = {
-        {}, {.multiprocessors = 64}, {.collectives = CollectiveEngine::Nccl}};
+        {}, {.shares_gpus = true}, {.collectives = CollectiveEngine::Nccl}};
     const Blocks blocks = Blocks::make(plan.program, plan.mesh, plan.form).value();
     std::optional<launch::LaunchPlan> own;
     for (const cuda::DescribedTarget& target : kTargets) {

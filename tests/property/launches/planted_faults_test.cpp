@@ -251,6 +251,15 @@ TEST(PlantedFaults, a_kernel_that_keeps_a_copy_from_beginning) {
             "or begin the kernel later");
 }
 
+TEST(PlantedFaults, a_kernel_that_waits_inside_on_a_gpu_that_ranks_share) {
+  Described d = push();
+  d.launches.target += " shared";
+  EXPECT_EQ(finding(d),
+            "error[V710]: launch 3 on rank 0 may hold 132 of 132 SMs while it waits inside, "
+            "and what other ranks launch on its GPU, which needs some of them, must run first: "
+            "ranks share GPUs in `h200 sms 132 shared`; reserve SMs, or begin the kernel later");
+}
+
 TEST(PlantedFaults, nccl_beside_a_kernel_that_waits_inside_and_leaves_it_a_few_sms) {
   Described d = push();
   for (Launch& each : d.launches.launches) {

@@ -28,9 +28,13 @@ TEST(ExecutorChecks, give_every_rank_a_gpu_or_refuse) {
   EXPECT_EQ(render_message(few.error()), "3 ranks need a GPU each, and there are 2");
   const auto shared = gpus_of(*driver, 3, {.share_gpus = true});
   ASSERT_TRUE(shared.ok());
-  EXPECT_EQ(*shared, (std::vector<GpuPart>{{.gpu = DeviceId(0), .index = 0, .parts = 2},
-                                           {.gpu = DeviceId(1)},
-                                           {.gpu = DeviceId(0), .index = 1, .parts = 2}}));
+  EXPECT_EQ(*shared, (std::vector<GpuPart>{
+                         {.gpu = DeviceId(0)}, {.gpu = DeviceId(1)}, {.gpu = DeviceId(0)}}));
+  const auto divided = gpus_of(*driver, 3, {.divide_gpus = true});
+  ASSERT_TRUE(divided.ok());
+  EXPECT_EQ(*divided, (std::vector<GpuPart>{{.gpu = DeviceId(0), .index = 0, .parts = 2},
+                                            {.gpu = DeviceId(1)},
+                                            {.gpu = DeviceId(0), .index = 1, .parts = 2}}));
   fake_gpu().devices = 0;
   EXPECT_FALSE(gpus_of(*driver, 1, {.share_gpus = true}).ok());
 }
@@ -45,7 +49,13 @@ TEST(ExecutorChecks, give_a_process_the_gpu_of_its_rank) {
   EXPECT_EQ(*own, std::vector<GpuPart>{{.gpu = DeviceId(3)}});
   fake_gpu().devices = 2;
   EXPECT_EQ(*gpus_of(*driver, 4, {.share_gpus = true, .launch = launch}),
-            (std::vector<GpuPart>{{.gpu = DeviceId(1), .index = 1, .parts = 2}}));
+            std::vector<GpuPart>{{.gpu = DeviceId(1)}});
+  const auto refused =
+      check_launch({.divide_gpus = true, .launch = launch}, test::exchange(4, 8, false));
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(render_message(refused.error()),
+            "this process was started as one of several, and `WORLD_SIZE` is 4, but GPUs are "
+            "divided between the ranks of one process");
   EXPECT_EQ(gpus_of(*driver, 4, {.launch = launch}).error().code, DiagCode::G070);
 }
 

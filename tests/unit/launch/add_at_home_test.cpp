@@ -121,6 +121,14 @@ TEST(AddAtHome, leaves_the_total_of_all_apart_where_no_kernel_adds_it) {
   EXPECT_EQ(it.launch_of(15), it.launch_before(15));
 }
 
+TEST(AddAtHome, leaves_the_total_apart_where_ranks_share_sms) {
+  Abilities can;
+  can.shares_sms = true;
+  PassRun it(push_sums(), can);
+  it.run(kPasses);
+  expect_apart(it, refusal(Reason::SharedSms));
+}
+
 TEST(AddAtHome, leaves_a_total_apart_that_is_behind_another_queue) {
   PassRun it(push_sums());
   it.wiring.tasks[18].after = ids({0});

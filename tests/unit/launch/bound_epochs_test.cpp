@@ -138,5 +138,11 @@ TEST(BoundEpochs, leaves_kernels_without_signals) {
   expect_left(bounding(), passes, 2, refusal(Reason::NoSignals));
 }
 
+TEST(BoundEpochs, leaves_ranks_that_share_sms) {
+  Abilities can = bounding();
+  can.shares_sms = true;
+  expect_left(can, {join_panels, store_at_peers, bound_epochs}, 0, refusal(Reason::SharedSms));
+}
+
 }  // namespace bound_epochs_test
 }  // namespace harpe::launch::passing

@@ -15,6 +15,7 @@ Target::Facts facts_of(const Abilities& can) {
   return {.name = "fake",
           .copy_engine = "copy",
           .sms = kSms,
+          .shares_sms = can.shares_sms,
           .chunk_bytes = kChunkBytes,
           .sms_for_signals = kSmsForSignals,
           .sms_for_kernels = kSmsForKernels,

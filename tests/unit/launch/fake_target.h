@@ -13,6 +13,7 @@ namespace harpe::launch::passing {
 // The abilities of an invented GPU's kernels. GEMMs and attention of q, k and v have one panel,
 // pointwise kernels none. Copies without `sm` use the copy engine.
 struct Abilities {
+  bool shares_sms = false;
   std::int32_t copy_blocks = 6;
   // Changes the kernel of a task by itself.
   std::function<void(TaskId task, Kernel& kernel)> edit = [](TaskId, Kernel&) {};

@@ -120,6 +120,15 @@ TEST(FuseCopies, leaves_copies_apart_that_are_launched_before_the_kernel) {
   expect_apart(it, pushed, refusal(Reason::CopiesBegun, pushed.sent));
 }
 
+TEST(FuseCopies, leaves_copies_apart_where_ranks_share_sms) {
+  const Pushed pushed;
+  Abilities can;
+  can.shares_sms = true;
+  PassRun it(pushed.plan, can);
+  it.run(kPasses);
+  expect_apart(it, pushed, refusal(Reason::SharedSms));
+}
+
 TEST(FuseCopies, leaves_copies_apart_that_are_not_free) {
   Pushed made;  // an earlier task writes it
   made.sent_from().level = Level::Pack;

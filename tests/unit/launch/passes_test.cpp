@@ -107,6 +107,12 @@ TEST(Passes, leave_alone_what_no_kernel_does_and_say_why) {
             "no kernel of the target does the 1 panels and 1 arrivals in one launch");
 }
 
+TEST(Passes, name_the_target_and_that_it_is_shared) {
+  const Plan plan = test::exchange(2, 8, false);
+  EXPECT_EQ(make(plan, {}).launches.target, "fake sms 64");
+  EXPECT_EQ(make(plan, {.shares_sms = true}).launches.target, "fake sms 64 shared");
+}
+
 TEST(Passes, print_every_reason_with_its_numbers) {
   int reasons = 0;
 #define HP_REASON(NAME, TEXT)                                                                 \

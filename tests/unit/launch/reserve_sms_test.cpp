@@ -60,6 +60,15 @@ TEST(ReserveSms, leaves_sms_to_kernels_that_raise_signals) {
   EXPECT_TRUE(it.launch_of(14).raised_by_engine);
 }
 
+TEST(ReserveSms, lets_kernels_raise_flags_where_ranks_share_sms) {
+  Abilities can;
+  can.shares_sms = true;
+  PassRun it(harpe::test::push_plan(), can);
+  it.run({join_panels, wait_before, reserve_sms});
+  EXPECT_EQ(it.launch_of(19).reserved_sms, 0) << "it waits before it begins";
+  for (const std::int64_t send : kSends) EXPECT_FALSE(it.launch_of(send).raised_by_engine);
+}
+
 TEST(ReserveSms, leaves_sms_to_what_is_launched_later) {
   PassRun it(harpe::test::push_plan());
   // Moves the sends right before the Exit.

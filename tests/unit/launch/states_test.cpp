@@ -71,10 +71,11 @@ TEST(States, are_combined_with_what_others_have_sent) {
 }
 
 TEST(States, stay_one_kernels_where_the_total_stays_apart) {
-  PassRun it(states());
-  it.wiring.tasks[kTotal].after = ids({0});
+  Abilities can;
+  can.shares_sms = true;
+  PassRun it(states(), can);
   it.run(kAdd);
-  EXPECT_EQ(it.decided(kTotal), refusal(Reason::BehindOtherQueue, kTotal, 1));
+  EXPECT_EQ(it.decided(kTotal), refusal(Reason::SharedSms));
   EXPECT_EQ(it.launch_of(kOwn), it.launch_before(kOwn));
   EXPECT_EQ(it.launch_of(kOwn).kernels.size(), 1U);
 }

@@ -1,7 +1,14 @@
 #include "exec/cuda/executor/checks.h"
 
 namespace harpe::cuda {
-Checked<Ok> check_one_rank_each(const processes::Launch& launch, const Plan& plan) {
+Checked<Ok> check_launch(const CudaOptions& options, const Plan& plan) {
+  const processes::Launch& launch = *options.launch;
+  if (options.divide_gpus) {
+    return make_diag(DiagCode::N016,
+                     {{"variable", launch.ranks_by},
+                      {"reason", "is " + std::to_string(launch.ranks) +
+                                     ", but GPUs are divided between the ranks of one process"}});
+  }
   if (launch.ranks == plan.mesh.ranks()) return Ok{};
   return make_diag(DiagCode::N016,
                    {{"variable", launch.ranks_by},
@@ -12,18 +19,20 @@ Checked<Ok> check_one_rank_each(const processes::Launch& launch, const Plan& pla
 Checked<std::vector<GpuPart>> gpus_of(const DriverApi& driver, std::int64_t ranks,
                                       const CudaOptions& options) {
   HP_TRY(const int gpus, count_devices(driver));
-  if (gpus == 0 || ranks > gpus * (options.share_gpus ? GpuPart::kMost : 1)) {
+  const bool may_share = options.share_gpus || options.divide_gpus;
+  if (gpus == 0 || ranks > gpus * (may_share ? GpuPart::kMost : 1)) {
     return make_diag(DiagCode::G070, {{"ranks", ranks}, {"gpus", gpus}});
   }
-  const auto part_of = [gpus](int rank, int of_host) {
-    const int gpu = rank % gpus;
-    return GpuPart{
-        .gpu = DeviceId(gpu), .index = rank / gpus, .parts = (of_host - gpu + gpus - 1) / gpus};
-  };
   if (options.launch)
-    return std::vector{part_of(options.launch->local_rank, options.launch->local_ranks)};
+    return std::vector<GpuPart>{{.gpu = DeviceId(options.launch->local_rank % gpus)}};
   std::vector<GpuPart> parts;
-  for (int rank = 0; rank < ranks; ++rank) parts.push_back(part_of(rank, static_cast<int>(ranks)));
+  for (std::int64_t rank = 0; rank < ranks; ++rank) {
+    const std::int64_t gpu = rank % gpus;
+    parts.push_back({.gpu = DeviceId(gpu)});
+    if (!options.divide_gpus) continue;
+    parts.back().index = static_cast<int>(rank / gpus);
+    parts.back().parts = static_cast<int>((ranks - gpu + gpus - 1) / gpus);
+  }
   return parts;
 }
 

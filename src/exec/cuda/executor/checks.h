@@ -9,10 +9,10 @@
 
 namespace harpe::cuda {
 
-// Errors: N016.
-[[nodiscard]] Checked<Ok> check_one_rank_each(const processes::Launch& launch, const Plan& plan);
+// A rank in each process. Errors: N016. Requires: options.launch.
+[[nodiscard]] Checked<Ok> check_launch(const CudaOptions& options, const Plan& plan);
 
-// The GPU of each rank of this process, or its part of it. Errors: G005, G070.
+// The GPU of each rank of this process, or with `divide_gpus` its part of it. Errors: G005, G070.
 [[nodiscard]] Checked<std::vector<GpuPart>> gpus_of(const DriverApi& driver, std::int64_t ranks,
                                                     const CudaOptions& options);
 

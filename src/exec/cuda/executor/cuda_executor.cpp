@@ -463,13 +463,14 @@ Checked<std::unique_ptr<Executor>> make_cuda_executor(const Plan& plan,
   HP_TRY(Blocks blocks, Blocks::make(plan.program, plan.mesh, plan.form));
   std::optional<ProcessGroup> group;
   if (options.launch) {
-    HP_REQUIRE_OK(cuda::check_one_rank_each(*options.launch, plan));
+    HP_REQUIRE_OK(cuda::check_launch(options, plan));
     HP_TRY(group, ProcessGroup::meet(*options.launch, options.warn));
     HP_REQUIRE_OK(group->compare(hash_text(print_plan(plan))));
   }
   HP_TRY(const cuda::ExecutorTools tools, agreed(group, cuda::open_tools(plan, options)));
   cuda::DescribedTarget gpus{.multiprocessors = tools.multiprocessors(),
                              .shares_gpus = tools.shares_gpus,
+                             .divides_gpus = tools.divides_gpus,
                              .collectives = options.collectives};
   launch::Exchanges exchanges = launch::exchanges_of(plan, blocks, cuda::LaunchTarget(gpus));
   HP_TRY(const std::optional<library::Nccl> nccl, cuda::open_nccl(exchanges, group, options));

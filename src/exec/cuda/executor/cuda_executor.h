@@ -25,6 +25,9 @@ struct CudaOptions {
   // Ranks may share a GPU: rank r runs on GPU r modulo the number of GPUs. Kernels of such ranks
   // run in turn, so times mean nothing.
   bool share_gpus = false;
+  // The same for the ranks of one process, each with SMs of its own: they run the kernels of ranks
+  // with a GPU each, on fewer SMs. Not with `launch`.
+  bool divide_gpus = false;
   std::optional<std::string> kernel_cache = std::nullopt;  // a folder; none: always compile
   std::optional<std::string> nvrtc = std::nullopt;         // the compiler's library
   std::vector<std::string> cuda_folders = {};              // otherwise, where to look for it

@@ -1,5 +1,6 @@
 #include "exec/cuda/executor/executor_tools.h"
 
+#include <set>
 #include <utility>
 
 #include "exec/cuda/executor/checks.h"
@@ -13,8 +14,9 @@ Checked<ExecutorTools> open_tools(const Plan& plan, const CudaOptions& options) 
     HP_TRY(driver, open_driver());
   }
   HP_TRY(const std::vector<GpuPart> gpus, gpus_of(*driver, plan.mesh.ranks(), options));
-  const bool is_shared =
-      std::ranges::any_of(gpus, [](const GpuPart& gpu) { return gpu.parts > 1; });
+  std::set<DeviceId> used;
+  for (const GpuPart& gpu : gpus) used.insert(gpu.gpu);
+  const bool is_shared = used.size() < gpus.size();
   std::vector<Device> devices;
   for (const GpuPart& gpu : gpus) {
     HP_TRY(Device device, Device::open(driver, gpu));
@@ -24,7 +26,8 @@ Checked<ExecutorTools> open_tools(const Plan& plan, const CudaOptions& options) 
   return ExecutorTools{.driver = std::move(driver),
                        .devices = std::move(devices),
                        .compiler = std::move(compiler),
-                       .shares_gpus = options.launch ? options.share_gpus : is_shared};
+                       .shares_gpus = options.launch ? options.share_gpus : is_shared,
+                       .divides_gpus = options.divide_gpus};
 }
 
 Checked<Peers> peers_of(const ExecutorTools& tools, std::optional<processes::ProcessGroup>& group,

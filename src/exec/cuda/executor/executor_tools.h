@@ -23,7 +23,8 @@ struct ExecutorTools {
   std::shared_ptr<const DriverApi> driver;
   std::vector<Device> devices;  // of this process's ranks
   Nvrtc compiler;
-  bool shares_gpus = false;  // several ranks have one GPU
+  bool shares_gpus = false;   // several ranks have one GPU
+  bool divides_gpus = false;  // and each of them a part of it
 
   // SMs that launches are planned for: the ranks of a process are alike.
   [[nodiscard]] int multiprocessors() const {

@@ -86,6 +86,7 @@ class CudaGroup final : public RankGroup {
 // What a rank sends to the others about its GPU.
 struct Card {
   std::array<int, 3> gpu{};  // its PCI address in the host
+  int multiprocessors = 0;
   std::int64_t heap_bytes = 0;
   std::int64_t tensor_bytes = 0;
   std::int64_t result_bytes = 0;
@@ -93,7 +94,8 @@ struct Card {
 
 Checked<Card> make_card(const Device& device, const GroupRequest& request) {
   const DriverApi& driver = device.driver();
-  Card card{.heap_bytes = request.heap_bytes,
+  Card card{.multiprocessors = device.facts().multiprocessors,
+            .heap_bytes = request.heap_bytes,
             .tensor_bytes = request.tensor_bytes,
             .result_bytes = request.result_bytes};
   constexpr std::array kPlace = {CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID, CU_DEVICE_ATTRIBUTE_PCI_BUS_ID,
@@ -108,19 +110,16 @@ Checked<Card> make_card(const Device& device, const GroupRequest& request) {
   return card;
 }
 
-// This rank's GPU, or its part of it. Errors: G070 too many share one.
-Checked<GpuPart> find_part(const std::vector<Card>& cards, int rank, DeviceId gpu) {
-  std::map<std::array<int, 3>, int> ranks;
-  GpuPart part{.gpu = gpu};
-  for (std::size_t i = 0; i < cards.size(); ++i) {
-    const int before = ranks[cards[i].gpu]++;
-    if (static_cast<int>(i) == rank) part.index = before;
-  }
-  if (std::ranges::any_of(ranks, [](const auto& each) { return each.second > GpuPart::kMost; })) {
+// Whether ranks share GPUs. Errors: G070 too many share one.
+Checked<bool> find_sharing(const std::vector<Card>& cards) {
+  std::map<std::array<int, 3>, std::int64_t> ranks;
+  for (const Card& card : cards) ++ranks[card.gpu];
+  std::int64_t most = 0;
+  for (const auto& [gpu, count] : ranks) most = std::max(most, count);
+  if (most > GpuPart::kMost) {
     return make_diag(DiagCode::G070, {{"ranks", cards.size()}, {"gpus", ranks.size()}});
   }
-  part.parts = ranks.at(cards[static_cast<std::size_t>(rank)].gpu);
-  return part;
+  return most > 1;
 }
 
 CudaOptions executor_options(const GroupRequest& request, const CudaGroupOptions& options) {
@@ -136,48 +135,33 @@ CudaOptions executor_options(const GroupRequest& request, const CudaGroupOptions
 Checked<GroupState> open_state(const GroupRequest& request, const CudaGroupOptions& options,
                                const std::shared_ptr<const DriverApi>& driver) {
   HP_TRY(Device device, Device::open(driver, DeviceId(options.gpu)));
+  HP_TRY(const Nvrtc compiler, Nvrtc::open(options.nvrtc, options.cuda_folders));
   HP_TRY(Event last, Event::create_untimed(device));
   HP_TRY(Event other, Event::create_untimed(device));
+  auto kernels = std::make_shared<KernelLibrary>(device, compiler, options.kernel_cache,
+                                                 device_headers(), request.compiling);
   return GroupState{.request = request,
                     .given = options,
                     .options = executor_options(request, options),
                     .device = std::move(device),
-                    .kernels = nullptr,
+                    .kernels = std::move(kernels),
                     .target = {.takes_turns = true, .collectives = CollectiveEngine::Pull},
                     .last = std::move(last),
                     .other = std::move(other)};
 }
 
-// Each rank's value of a type without pointers.
-template <class T>
-Checked<std::vector<T>> gather(const GroupState& state, const T& own) {
-  HP_TRY(const auto blobs, state.exchange().all_gather(std::as_bytes(std::span(&own, 1))));
-  std::vector<T> all(blobs.size());
-  for (std::size_t rank = 0; rank < blobs.size(); ++rank) {
-    if (blobs[rank].size() != sizeof(T)) return make_diag(DiagCode::N015, {{"rank", rank}});
-    std::memcpy(&all[rank], blobs[rank].data(), sizeof(T));
-  }
-  return all;
-}
-
-// The GPU of a rank, or its part of it, and its kernels.
-Checked<Ok> open_gpu(GroupState& state, const GpuPart& part,
-                     const std::shared_ptr<const DriverApi>& driver) {
-  HP_TRY(const Nvrtc compiler, Nvrtc::open(state.given.nvrtc, state.given.cuda_folders));
-  HP_TRY(state.device, Device::open(driver, part));
-  state.kernels = std::make_shared<KernelLibrary>(state.device, compiler, state.given.kernel_cache,
-                                                  device_headers(), state.request.compiling);
-  return Ok{};
-}
-
 // Makes these equal on all ranks: the target of launches, the first arena, and memory for tensors.
-Checked<Ok> meet(GroupState& state, const std::shared_ptr<const DriverApi>& driver) {
+Checked<Ok> meet(GroupState& state) {
   HP_TRY(const Card own, state.agreed(make_card(state.device, state.request)));
-  HP_TRY(const std::vector<Card> cards, gather(state, own));
-  HP_TRY(const GpuPart part, find_part(cards, state.rank(), state.device.facts().id));
-  HP_REQUIRE_OK(state.agreed(open_gpu(state, part, driver)));
-  HP_TRY(const std::vector<int> sms, gather(state, state.device.facts().multiprocessors));
-  state.target.multiprocessors = std::ranges::min(sms);
+  HP_TRY(const auto blobs, state.exchange().all_gather(std::as_bytes(std::span(&own, 1))));
+  std::vector<Card> cards(blobs.size());
+  for (std::size_t rank = 0; rank < blobs.size(); ++rank) {
+    if (blobs[rank].size() != sizeof(Card)) return make_diag(DiagCode::N015, {{"rank", rank}});
+    std::memcpy(&cards[rank], blobs[rank].data(), sizeof(Card));
+  }
+  HP_TRY(state.target.shares_gpus, find_sharing(cards));
+  state.target.multiprocessors =
+      std::ranges::min(cards, {}, &Card::multiprocessors).multiprocessors;
   Checked<GroupBoard> board = GroupBoard::make(state.exchange());
   if (board.ok()) state.board.emplace(std::move(board).value());
   const std::int64_t heap = std::ranges::max(cards, {}, &Card::heap_bytes).heap_bytes;
@@ -209,7 +193,7 @@ Checked<std::unique_ptr<RankGroup>> join_group(const GroupRequest& request,
   HP_REQUIRE_OK(transport::agree(*request.exchange,
                                  opened.ok() ? std::nullopt : std::optional(opened.error())));
   auto state = std::make_shared<GroupState>(std::move(opened).value());
-  HP_REQUIRE_OK(meet(*state, *driver));
+  HP_REQUIRE_OK(meet(*state));
   return std::unique_ptr<RankGroup>(std::make_unique<CudaGroup>(std::move(state)));
 }
 

@@ -36,6 +36,7 @@ LaunchTarget::LaunchTarget(const DescribedTarget& target)
     : facts_{.name = "h200",
              .copy_engine = "copy_engine",
              .sms = target.multiprocessors,
+             .shares_sms = target.shares_gpus && !target.divides_gpus,
              .takes_turns = target.takes_turns,
              .chunk_bytes = device::kCopyGranule,
              .sms_for_signals = kForSignals,
