@@ -8,6 +8,7 @@
 #include "exec/cuda/kernels/gemm/device/few_rows_order.h"
 #include "exec/cuda/kernels/gemm/device/gemm_order.h"
 #include "exec/cuda/kernels/gemm/few_rows.h"
+#include "exec/cuda/kernels/gemm/gemm_first.h"
 #include "exec/cuda/kernels/gemm/gemm_variants.h"
 #include "exec/cuda/runtime/tensor_map.h"
 #include "support/check.h"
@@ -354,6 +355,7 @@ Checked<PreparedGemm> PreparedGemm::make(KernelLibrary& library, const GemmSpec&
   args.joined = joins ? choice.joined : GemmArgs::kNeverJoined;
   args.b_apart = config.few_rows ? clocks_between_loads(spec, config, grid - spec.copy_blocks) : 0;
   place_bounds(spec, config, grid, args);
+  if (!config.few_rows) place_first(config, grid, args);
   gemm.shape_ = {.grid = {static_cast<std::uint32_t>(grid), 1, 1},
                  .cluster = {static_cast<std::uint32_t>(cluster), 1, 1},
                  .begins_early = true};

@@ -125,15 +125,24 @@ HP_DEVICE void multiply_tiles(const GemmArgs& args, const GemmShared<kConfig>& s
   }
 }
 
-// By one thread: initialises the barriers of stages.
+// By one thread, that of the first loads: initialises the barriers that they complete.
 template <GemmConfig kConfig>
-HP_DEVICE void init_stages(const GemmShared<kConfig>& shared) {
+HP_DEVICE void init_filled(const GemmShared<kConfig>& shared) {
+#pragma unroll
+  for (int stage = 0; stage < kConfig.stages; ++stage) {
+    init_barrier(&shared.control().filled[stage], 1);
+  }
+  fence_barrier_init();
+}
+
+// By one thread: initialises the other barriers of stages.
+template <GemmConfig kConfig>
+HP_DEVICE void init_emptied(const GemmShared<kConfig>& shared) {
   auto& control = shared.control();
   constexpr int kWarps = 4;
   constexpr int kReaders = kConfig.ping_pong ? 1 : GemmConfig::kConsumers;
 #pragma unroll
   for (int stage = 0; stage < kConfig.stages; ++stage) {
-    init_barrier(&control.filled[stage], 1);
     init_barrier(&control.emptied[stage], kWarps * kReaders * kConfig.cluster);
   }
   init_barrier(&control.begun, 1);
@@ -171,16 +180,14 @@ HP_DEVICE void count_rows(const GemmArgs& args, const GemmShared<kConfig>& share
 // One thread of a copying block: the shared memory of stages and boxes is the ring of granules.
 template <GemmConfig kConfig>
 HP_DEVICE void copy_granules(const GemmArgs& args, const GemmShared<kConfig>& shared) {
-  static_assert(kCopySlots <= kConfig.stages + GemmConfig::kConsumers * kConfig.boxes);
   static_assert(kCopySlots * kCopyGranule + GemmConfig::kBarrierBytes <= kConfig.shared_bytes());
-  auto* filled = reinterpret_cast<Barrier*>(shared.base);
+  Barrier* const filled = shared.control().copied;
   for (int slot = 0; slot < kCopySlots; ++slot) init_barrier(&filled[slot], 1);
   fence_barrier_init();
   Waiter waiter(args.wait);
   CopyRun(args.copies, args.copy_count, static_cast<int>(blockIdx.x), args.copy_blocks, shared.a(0),
           filled)
       .finish(waiter);
-  for (int slot = 0; slot < kCopySlots; ++slot) invalidate_barrier(&filled[slot]);
 }
 
 // By a whole warp whose threads store or copy, before they do. Where the kernel bounds the
@@ -215,35 +222,62 @@ HP_DEVICE void copy_first(const GemmArgs& args, const GemmShared<kConfig>& share
   __syncthreads();
 }
 
-// By all warps: waits for the barriers of the thread block, and of its cluster once announced.
-template <GemmConfig kConfig>
-HP_DEVICE void await_barriers() {
-  constexpr int kBegun = 5;  // named barrier; consumers use 1 to 4
-  sync_threads(kBegun, kConfig.threads());
-  if constexpr (kConfig.cluster > 1) await_cluster();
-}
-
-// By all warps but warp 0, behind the barriers that they initialise.
+// By all warps behind `begin`: waits for the barriers that other warps have initialised.
 template <GemmConfig kConfig>
 HP_DEVICE void meet() {
-  if constexpr (kConfig.cluster > 1) announce_barriers();
-  await_barriers<kConfig>();
+  constexpr int kBegun = 5;  // named barrier; consumers use 1 to 4
+  if constexpr (kConfig.cluster > 1) {
+    await_cluster();
+  } else {
+    sync_threads(kBegun, kConfig.threads());
+  }
 }
 
-// Warp 0. A thread block executes its first instructions as fast as they are fetched, 45 clocks for
-// eight of them, so the code from here to the first load is short.
+// By all warps, before all else: initialises barriers and issues the first loads, those of a
+// cluster once its other block has barriers too. Returns how many stages this thread fills. A block
+// fetches code before it executes it, so the code in front of the loads is short.
 template <GemmConfig kConfig>
-HP_DEVICE void bring_operands(const GemmArgs& args, const GemmShared<kConfig>& shared) {
+HP_DEVICE int begin(const GemmArgs& args, const GemmShared<kConfig>& shared, int warp) {
+  if (warp == 0) {
+    const GemmFirst first = first_of(args);
+    if (elected()) init_filled<kConfig>(shared);
+    __syncwarp();
+    if constexpr (kConfig.cluster > 1) {
+      announce_barriers();
+      meet<kConfig>();
+    }
+    const int filled = elected() ? load_first<kConfig>(args, shared, first) : 0;
+    __syncwarp();
+    return filled;
+  }
+  if (warp == 1) {
+    if (elected()) init_emptied<kConfig>(shared);
+  } else if (warp == 2) {
+    if (elected()) {
+      prefetch_map(&args.b);
+      prefetch_map(&k_chunk_of(args, 0).map);
+      if (in_bulk(kConfig.store)) prefetch_map(&panel_of(args, 0).c);
+    }
+  } else if (warp == 3) {
+    init_boxes<kConfig>(shared);
+  }
+  __syncwarp();
   if constexpr (kConfig.cluster > 1) announce_barriers();
+  return 0;
+}
+
+// Warp 0.
+template <GemmConfig kConfig>
+HP_DEVICE void bring_operands(const GemmArgs& args, const GemmShared<kConfig>& shared, int filled) {
+  if constexpr (kConfig.cluster == 1) meet<kConfig>();
+  if (!elected()) return;
   GemmWalk<kConfig> walk(args, shared.rows());
   const bool is_unit = walk.locate();
-  await_barriers<kConfig>();
-  if (!elected()) return;
   if constexpr (kConfig.groups) {
     let_next_kernel_begin();
     load_group_stages<kConfig>(args, shared, walk, is_unit);
   } else {
-    load_stages<kConfig>(args, shared, walk, is_unit);
+    load_stages<kConfig>(args, shared, walk, is_unit, filled);
   }
 }
 
@@ -252,14 +286,6 @@ template <GemmConfig kConfig>
 HP_DEVICE void store_results(const GemmArgs& args, const GemmShared<kConfig>& shared,
                              bool has_copied, int warp) {
   constexpr bool kStores = in_bulk(kConfig.store);
-  if (warp == 1) {
-    if (elected()) init_stages<kConfig>(shared);
-  } else if (elected()) {
-    prefetch_map(&args.b);
-    prefetch_map(&k_chunk_of(args, 0).map);
-    if (kStores) prefetch_map(&panel_of(args, 0).c);
-  }
-  __syncwarp();
   meet<kConfig>();
   wait_barrier(&shared.control().begun, 0);
   await_kernel_before();
@@ -278,8 +304,6 @@ HP_DEVICE void store_results(const GemmArgs& args, const GemmShared<kConfig>& sh
 // Warp 3.
 template <GemmConfig kConfig>
 HP_DEVICE void await_operands(const GemmArgs& args, const GemmShared<kConfig>& shared) {
-  init_boxes<kConfig>(shared);
-  __syncwarp();
   meet<kConfig>();
   await_kernel_before();
   if (args.waits > 0 && elected()) watch_arrivals<kConfig>(args, shared);
@@ -311,8 +335,9 @@ template <GemmConfig kConfig>
 HP_DEVICE void gemm(const GemmArgs& args, char* memory) {
   static_assert(legal(kConfig));
   const GemmShared<kConfig> shared{memory};
-  const bool has_copied = kConfig.copies && static_cast<int>(blockIdx.x) < args.copy_blocks;
   const int warp = __shfl_sync(0xffffffff, static_cast<int>(threadIdx.x) / 32, 0);
+  const int filled = begin<kConfig>(args, shared, warp);
+  const bool has_copied = kConfig.copies && static_cast<int>(blockIdx.x) < args.copy_blocks;
   if constexpr (kConfig.copies) {
     if (has_copied) {
       copy_first<kConfig>(args, shared, warp);
@@ -326,7 +351,7 @@ HP_DEVICE void gemm(const GemmArgs& args, char* memory) {
   if (warp < 4) {
     shrink_registers<kConfig.mover_registers()>();
     if (warp == 0) {
-      bring_operands<kConfig>(args, shared);
+      bring_operands<kConfig>(args, shared, filled);
     } else if (warp < 3) {
       store_results<kConfig>(args, shared, has_copied, warp);
     } else {

@@ -80,12 +80,6 @@ HP_DEVICE void load_addend(const GemmArgs& args, const GemmShared<kConfig>& shar
   load_tile(shared.a(stage), &args.identity, &shared.control().filled[stage], k, first_row);
 }
 
-// Whether warp 0 loads B before the preceding kernel of the stream has ended (PDL).
-template <GemmConfig kConfig>
-HP_DEVICE bool reads_b_ahead(const GemmArgs& args) {
-  return !kConfig.groups && args.b_is_fixed != 0 && args.waits == 0;
-}
-
 // A K chunk or addend as the loading thread uses it. It is read once: every load that follows is
 // volatile, so the compiler would read the fields again.
 template <GemmConfig kConfig>
@@ -145,39 +139,48 @@ class FirstLoad {
   bool is_noted_ = false;
 };
 
-// Loads B of the first K blocks, at most one for each stage; returns their number.
-template <GemmConfig kConfig>
-HP_DEVICE int load_b_ahead(const GemmArgs& args, const GemmShared<kConfig>& shared,
-                           const GemmWalk<kConfig>& walk) {
-  Ring<kConfig.stages> ring;
-  int ahead = 0;
-  for_each_k_chunk(args, walk, [&](const GemmKChunk&, int index, int first, int last) {
-    const LoadedKChunk<kConfig> k_chunk(args, walk, index);
-    if (k_chunk.is_addend) return;
-#pragma unroll 1  // unrolled it is longer to fetch, and costs consumers registers
-    for (int block = first; block < last && ahead < kConfig.stages; ++block, ring.advance()) {
-      arrive_expecting(&shared.control().filled[ring.slot], k_chunk.bytes);
-      load_b<kConfig>(k_chunk.b, shared, ring.slot, walk.column(),
-                      k_chunk.k_begin + block * GemmConfig::kTileK);
-      ++ahead;
-    }
-  });
-  return ahead;
+// What this block loads first.
+HP_DEVICE GemmFirst first_of(const GemmArgs& args) {
+  return blockIdx.x < GemmArgs::kMostFirst ? args.first[blockIdx.x] : GemmFirst{};
 }
 
-// Warp 0, one thread: fills stage after stage, from the walk's unit on if there is one. Rows of A
-// beyond the end of a panel keep old data of the stage; their results are not stored. B that no
-// kernel writes is loaded before A's flag is acquired; other B is loaded after it.
+// Warp 0, one thread: fills the first stages; returns how many. B that no kernel writes is loaded
+// before the preceding kernel of the stream has ended (PDL), but only of one stage: with more, the
+// first stage would be filled later.
+template <GemmConfig kConfig>
+HP_DEVICE int load_first(const GemmArgs& args, const GemmShared<kConfig>& shared,
+                         const GemmFirst& first) {
+  if (kConfig.groups || first.blocks == 0) return 0;
+  const GemmKChunk& k_chunk = args.few_k_chunks[first.k_chunk];
+  const TensorMap* const a = first.box == GemmFirst::Rest ? &k_chunk.rest : &k_chunk.map;
+  const TensorMap* const b = first.has_b != 0 ? &k_chunk.b : &args.b;
+  const int row = first.row * kConfig.tile_m;
+  const int column = first.column * kConfig.tile_n;
+  const auto load_b_of = [&](int stage) {
+    arrive_expecting(&shared.control().filled[stage], first.bytes);
+    load_b<kConfig>(b, shared, stage, column, (first.b_block + stage) * GemmConfig::kTileK);
+  };
+  if (first.b_is_ahead != 0) load_b_of(0);
+  await_kernel_before();
+#pragma unroll 1
+  for (int stage = 0; stage < first.blocks; ++stage) {
+    if (stage > 0 || first.b_is_ahead == 0) load_b_of(stage);
+    if (first.box == GemmFirst::None) continue;
+    load_a<kConfig>(a, shared, stage, (first.a_block + stage) * GemmConfig::kTileK, row);
+  }
+  return first.blocks;
+}
+
+// Warp 0, one thread: fills stage after stage, from the walk's unit on if there is one; the first
+// `filled` are. Rows of A beyond the end of a panel keep old data of the stage; their results are
+// not stored. B that no kernel writes is loaded before A's flag is acquired; other B is loaded
+// after it.
 template <GemmConfig kConfig>
 HP_DEVICE void load_stages(const GemmArgs& args, const GemmShared<kConfig>& shared,
-                           GemmWalk<kConfig>& walk, bool is_unit) {
+                           GemmWalk<kConfig>& walk, bool is_unit, int filled) {
   auto& control = shared.control();
   FirstLoad first_load(&control.begun);
-  int ahead = 0;
-  if (is_unit && reads_b_ahead<kConfig>(args)) {
-    ahead = load_b_ahead<kConfig>(args, shared, walk);
-    first_load.note();
-  }
+  if (filled > 0) first_load.note();
   await_kernel_before();
   if (args.waits == 0) let_next_kernel_begin();
   Ring<kConfig.stages> ring;
@@ -192,15 +195,15 @@ HP_DEVICE void load_stages(const GemmArgs& args, const GemmShared<kConfig>& shar
       const bool comes_late = k_chunk.is_awaited && args.b_is_fixed == 0;
       if (k_chunk.is_awaited) ++needed;
       for (int block = first; block < last; ++block, ring.advance()) {
+        if (filled > 0) {
+          --filled;
+          continue;
+        }
         const int k = block * GemmConfig::kTileK;
         const bool is_addend = kConfig.takes_addends() && k_chunk.is_addend;
-        if (ahead > 0) {
-          --ahead;
-        } else {
-          wait_barrier(&control.emptied[ring.slot], ring.parity ^ 1);
-          arrive_expecting(&control.filled[ring.slot], k_chunk.bytes);
-          if (!is_addend && !comes_late) load_b_at(k);
-        }
+        wait_barrier(&control.emptied[ring.slot], ring.parity ^ 1);
+        arrive_expecting(&control.filled[ring.slot], k_chunk.bytes);
+        if (!is_addend && !comes_late) load_b_at(k);
         first_load.note();
         if (arrived < needed) {
           note_awaited(args.wait, from.ready);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "exec/cuda/device/copy.cuh"
 #include "exec/cuda/device/fences.cuh"
 #include "exec/cuda/device/mbarrier.cuh"
 #include "exec/cuda/device/shares.h"
@@ -243,6 +244,7 @@ struct GemmShared {
     std::uint32_t skipped[GemmConfig::kConsumers][kConfig.boxes];  // 1: nothing to store
     std::uint32_t last[GemmConfig::kConsumers];  // 1: this part was the last of its tile
     std::uint32_t poisoned;
+    Barrier copied[kConfig.copies ? kCopySlots : 1];
     std::uint32_t arrived;  // number of flags that warp 3 has acquired, in the order of their use
   };
   static_assert(sizeof(Control) <= GemmConfig::kBarrierBytes);
