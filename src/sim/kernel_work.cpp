@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "offers/few_queries.h"
 #include "plan/ref_layouts.h"
 #include "sim/variants.h"
 #include "support/check.h"
@@ -158,16 +159,19 @@ double flops_of(std::span<const TaskPart> tasks) {
   return flops;
 }
 
-// The states that a block of a kernel of few queries joins to its own, of a head group of
+// The states that a kernel of few queries joins one after the other, of a head group of
 // `row_elements` of queries and `column_elements` of keys in all.
 double count_joined(const KeyShares& cut, double row_elements, double column_elements,
                     const LeafShape& shape) {
-  constexpr double kTogether = 8;                                            // queries
+  constexpr double kTogether = 8;  // queries
+  constexpr double kSecond = 4;    // as long it takes until a state that was joined is there
   const double key_heads = column_elements / (shape.columns * shape.depth);  // of all sequences
   const double pairs = key_heads * static_cast<double>(cut.groups);
   const double queries = row_elements / shape.depth / pairs;
-  const double states = std::ceil(static_cast<double>(cut.shares) / pairs) - 1;
-  return std::max(0.0, states) * std::ceil(queries / kTogether);
+  const auto parts =
+      static_cast<std::int64_t>(std::max(1.0, std::ceil(static_cast<double>(cut.shares) / pairs)));
+  const double second = joins_twice(parts) ? kSecond : 0;
+  return static_cast<double>(joined_in_turn(parts)) * std::ceil(queries / kTogether) + second;
 }
 
 bool is_same(const Ref& one, const Ref& other) {

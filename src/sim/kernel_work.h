@@ -15,7 +15,7 @@ namespace harpe {
 struct LaunchWork {
   LeafShape shape;
   double carried = 0;  // bytes of states that tiles read before they multiply
-  double joined = 0;   // states of up to 8 queries that one thread block adds to its own at the end
+  double joined = 0;   // states of up to 8 queries that are added up one after the other at the end
   friend bool operator==(const LaunchWork&, const LaunchWork&) = default;
 };
 

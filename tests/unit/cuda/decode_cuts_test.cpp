@@ -3,6 +3,8 @@
 #include <set>
 
 #include "exec/cuda/kernels/attention/decode.h"
+#include "exec/cuda/kernels/attention/device/decode_order.h"
+#include "offers/few_queries.h"
 
 // Attention of few queries: the columns of the kernel, and the cuts of heads that share keys.
 namespace harpe::cuda {
@@ -163,6 +165,12 @@ TEST(RowsAsHeads, are_of_sequences_whose_keys_lie_apart) {
   EXPECT_EQ(turned.kv_heads, 1);
   EXPECT_EQ(turned.panels.front().queries.strides.batch, 64 * 128);
   EXPECT_EQ(turned.chunks.front().keys.strides.batch, 8192 * 128);
+}
+
+TEST(DecodeBunches, host_and_kernel_agree) {
+  for (int parts = 1; parts <= 1024; ++parts) {
+    EXPECT_EQ(device::parts_of_bunch(parts), bunch_of(parts)) << parts;
+  }
 }
 
 }  // namespace decode_cuts_test

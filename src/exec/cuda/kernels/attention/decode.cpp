@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "exec/cuda/kernels/spec_checks.h"
+#include "offers/few_queries.h"
 
 namespace harpe::cuda {
 namespace {
@@ -223,9 +224,10 @@ bool is_faster_in_parts(const AttentionSpec& spec) {
 
 int choose_shares(const AttentionSpec& spec, int blocks) {
   // Measured on an H200 (kernel_times.md): a block reads 32 bytes a nanosecond, and joins eight
-  // columns of eight states, with up to 128 elements of values each, in 0.7 us.
+  // columns of a state, with up to 128 elements of values each, in 0.2 us.
   constexpr double kBytesPerUs = 32e3;
-  constexpr double kJoinUs = 0.09;
+  constexpr double kJoinUs = 0.2;
+  constexpr double kSecondUs = 0.7;  // until a state that another block has joined is there
   const DecodeConfig config = decode_config(spec);
   const std::int64_t cuts = cut_heads(spec);
   const std::int64_t pairs = count_pairs(spec);
@@ -235,8 +237,10 @@ int choose_shares(const AttentionSpec& spec, int blocks) {
   const std::int64_t eights = (queries + 7) / 8 * value_blocks(config);  // of columns, by state
   const auto estimate = [&](std::int64_t shares) {
     const std::int64_t longest = (tiles + shares - 1) / shares;
-    const std::int64_t states = (shares + pairs - 1) / pairs - 1;  // besides its own
-    return static_cast<double>(longest) * tile_us + static_cast<double>(states * eights) * kJoinUs;
+    const std::int64_t parts = (shares + pairs - 1) / pairs;
+    return static_cast<double>(longest) * tile_us +
+           static_cast<double>(joined_in_turn(parts) * eights) * kJoinUs +
+           (joins_twice(parts) ? kSecondUs : 0);
   };
   const std::int64_t most = std::min<std::int64_t>(blocks, tiles);
   // Each cut has equally many shares, so that all cuts read the same keys at the same time.

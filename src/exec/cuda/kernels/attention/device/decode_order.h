@@ -9,6 +9,18 @@
 // L2 cache.
 namespace harpe::device {
 
+// The parts of a pair are joined in two steps: each bunch of consecutive parts by the block with
+// its last one, then the bunches by the block with the last part of the pair. So no block reads
+// many states, one after the other. Up to eight states are read at once: then all parts are one
+// bunch. bunch_of (offers/few_queries.h) is the same for the host.
+HP_SHARED_CODE int parts_of_bunch(int parts) {
+  constexpr int kAtOnce = 9;
+  if (parts <= kAtOnce) return parts;
+  int bunch = 4;
+  while (bunch * bunch < parts) ++bunch;
+  return bunch;
+}
+
 struct DecodeCuts {
   Divisor cuts;  // head groups of a key head
   Divisor sequences;

@@ -168,6 +168,8 @@ class DecodeProducer {
         piece.first = first;
         piece.part = static_cast<int>(blockIdx.x) - first;
         piece.parts = block_of(pair_begin_ + tiles_of(keys_) - 1) - first + 1;
+        piece.bunch = parts_of_bunch(piece.parts);
+        piece.lower = piece.part % piece.bunch;
       }
       sync_.pieces[queries_.slot] = piece;
       const int columns = args_.group.number * args_.queries_per_sequence;
@@ -277,7 +279,7 @@ class DecodeProducer {
   DecodeShared<kConfig> shared_;
   DecodeSync& sync_;
   int lane_;
-  int tiles_ = 0;       // of all pairs
+  int tiles_ = 0;  // of all pairs
   int shares_ = 0;
   int begin_ = 0;       // first tile of the share
   int end_ = 0;         // end of the share's tiles that remain

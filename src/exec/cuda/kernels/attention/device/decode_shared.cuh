@@ -20,6 +20,8 @@ struct alignas(16) DecodePiece {
   int parts;  // number of blocks that have a part of the pair
   int part;   // index of this part among them
   int first;  // the block with the first part
+  int bunch;  // parts_of_bunch(parts)
+  int lower;  // lower parts of its bunch
 };
 
 // Describes one tile in a ring slot. The producer writes it before its arrival at `filled`.

@@ -5,13 +5,14 @@
 #include "exec/cuda/kernels/attention/device/decode_exchange.cuh"
 
 // The end of a part. If the block has all keys of the pair, its state is the result. Otherwise the
-// block with the last part joins all parts in a fixed order, so the bits never change. The other
-// blocks leave their states in memory without a flag: that memory holds kAbsent wherever no
-// value is, and no stored value equals it. The joining block polls until every value has arrived
+// block with the last part of a bunch (parts_of_bunch) joins the parts of the bunch, and the block
+// with the last part of the pair joins all bunches, in a fixed order, so the bits never change. The
+// other blocks leave their states in memory without a flag: that memory holds kAbsent wherever no
+// value is, and no stored value equals it. A joining block polls until every value has arrived
 // (relaxed, at GPU scope) and stores kAbsent back for the next launch. A block leaves at most one
-// state, that of its first part, and joins at most one pair, after all its other work. It waits
-// only for lower blocks, which the GPU dispatches earlier and which leave their state before they
-// wait for any block.
+// state, that of its first part, and joins at most once, after all its other work: a block that
+// joins a bunch and leaves the result has no other part. It waits only for lower blocks, which the
+// GPU dispatches earlier and which wait only for lower blocks in turn.
 namespace harpe::device {
 
 HP_DEVICE void store_state(float4* to, const float4& state) {
@@ -49,14 +50,16 @@ class DecodeFinish {
 
   HP_DEVICE void run(State& state) const {
     add_warps(state);
-    if (piece_.part + 1 < piece_.parts) {
+    if (!joins()) {
       leave(state);
       return;
     }
-    if (has_sums()) end_pair(state);
+    if (has_sums()) end_part(state);
     if constexpr (kConfig.exchanges) {
-      sync();
-      DecodeOutbox<kConfig>(shared_, place_).count(piece_.group);
+      if (is_last()) {
+        sync();
+        DecodeOutbox<kConfig>(shared_, place_).count(piece_.group);
+      }
     }
     if (piece_.parts > 1) clear_columns();
   }
@@ -70,9 +73,25 @@ class DecodeFinish {
   static constexpr int kBlocks = value_blocks(kConfig);
   static constexpr int kQuads = State::kSums / 4;  // of a block of values
   static constexpr int kPairs = kOwn / 2;
-  static constexpr int kAhead = kParks ? 3 : 8;  // as many states as registers hold
+  // As many states as registers hold.
+  static constexpr int kAhead = kParks ? 3 : kSplitKeys && kConfig.columns > 8 ? 6 : 8;
   static constexpr int kThreads = state_threads(kConfig);
   static constexpr int kFinish = 3;  // named barrier
+
+  [[nodiscard]] HP_DEVICE bool is_last() const { return piece_.part + 1 == piece_.parts; }
+  // Whether the block joins other parts, or has the only one.
+  [[nodiscard]] HP_DEVICE bool joins() const {
+    return is_last() || piece_.lower + 1 == piece_.bunch;
+  }
+  // The states that the block joins to its own: the lower parts of its bunch, then, for the last
+  // part of the pair, the last parts of all lower bunches.
+  [[nodiscard]] HP_DEVICE int joined() const {
+    return piece_.lower + (is_last() ? piece_.part / piece_.bunch : 0);
+  }
+  [[nodiscard]] HP_DEVICE int part_of(int joined) const {
+    const int of_bunches = joined - piece_.lower;
+    return of_bunches < 0 ? piece_.part + of_bunches : (of_bunches + 1) * piece_.bunch - 1;
+  }
 
   HP_DEVICE static void sync() { sync_threads(kFinish, kDecodeConsumers); }
 
@@ -168,8 +187,9 @@ class DecodeFinish {
     columns.second.weights = weights_of(state, 2 * i + 1);
 #pragma unroll
     for (int block = 0; block < kBlocks; ++block) {
-      set_sums(columns, block, kParks ? shared_.parked(block * kQuads + i, place_.thread)
-                                      : quad_of(state.sums[block], i));
+      set_sums(columns, block,
+               kParks ? shared_.parked(block * kQuads + i, place_.thread)
+                      : quad_of(state.sums[block], i));
     }
     return columns;
   }
@@ -217,16 +237,33 @@ class DecodeFinish {
   }
 
   // Each sum of a state is read by one thread, which clears it; those of columns by several.
-  HP_DEVICE void end_pair(const State& state) const {
+  HP_DEVICE void end_part(const State& state) const {
     if constexpr (kParks) park(state);
 #pragma unroll(kParks ? 1 : kQuads)
     for (int i = 0; i < kQuads; ++i) {
       if (!is_used(i)) continue;
       Eight own = eight_of(state, i);
       join(own, i);
-      store(own.first, 8 * i + place_.lane % 4 * 2);
-      store(own.second, 8 * i + place_.lane % 4 * 2 + 1);
+      if (is_last()) {
+        store(own.first, 8 * i + place_.lane % 4 * 2);
+        store(own.second, 8 * i + place_.lane % 4 * 2 + 1);
+      } else {
+        leave(own, i);
+      }
     }
+  }
+
+  HP_DEVICE void leave(const Eight& own, int i) const {
+    float4* const to = state_of(piece_.part);
+#pragma unroll
+    for (int block = 0; block < kBlocks; ++block) {
+      store_state(to + quad_at(block, i),
+                  {own.first.sums[2 * block], own.second.sums[2 * block],
+                   own.first.sums[2 * block + 1], own.second.sums[2 * block + 1]});
+    }
+    if (place_.thread >= 4) return;
+    store_state(to + columns_at(i),
+                {own.first.reference, own.first.weights, own.second.reference, own.second.weights});
   }
 
   // No warp reads queries or weights any more. Each thread reads its own sums alone.
@@ -240,11 +277,11 @@ class DecodeFinish {
     }
   }
 
-  // Joins the states of all lower parts to `own`, in order; polls kAhead of them at a time.
+  // Joins the states of other parts to `own`, in order; polls kAhead of them at a time.
   HP_DEVICE void join(Eight& own, int eight) const {
 #pragma unroll 1
-    for (int first = 0; first + 1 < piece_.parts; first += kAhead) {
-      const int count = piece_.parts - 1 - first;
+    for (int first = 0, all = joined(); first < all; first += kAhead) {
+      const int count = all - first;
       float4 sums[kAhead][kBlocks];
       float4 columns[kAhead];
       // Left undefined where fewer states remain, they would occupy registers in the whole kernel.
@@ -255,7 +292,7 @@ class DecodeFinish {
 #pragma unroll
         for (int at = 0; at < kAhead; ++at) {
           if (at >= count) continue;
-          const float4* const from = state_of(first + at);
+          const float4* const from = state_of(part_of(first + at));
 #pragma unroll
           for (int block = 0; block < kBlocks; ++block) {
             sums[at][block] = load_state(from + quad_at(block, eight));
@@ -278,7 +315,7 @@ class DecodeFinish {
         add_part(own, sums[at], columns[at]);
 #pragma unroll
         for (int block = 0; block < kBlocks; ++block) {
-          clear(state_of(first + at) + quad_at(block, eight));
+          clear(state_of(part_of(first + at)) + quad_at(block, eight));
         }
       }
     }
@@ -293,8 +330,7 @@ class DecodeFinish {
     }
   }
 
-  HP_DEVICE static void add_part(Eight& own, const float4 (&sums)[kBlocks],
-                                 const float4& columns) {
+  HP_DEVICE static void add_part(Eight& own, const float4 (&sums)[kBlocks], const float4& columns) {
     Eight part{.first = {.reference = columns.x, .weights = columns.y},
                .second = {.reference = columns.z, .weights = columns.w}};
 #pragma unroll
@@ -307,8 +343,8 @@ class DecodeFinish {
   HP_DEVICE void clear_columns() const {
     sync();
     const int columns = kConfig.columns / 2;
-    for (int i = place_.thread; i < (piece_.parts - 1) * columns; i += kDecodeConsumers) {
-      clear(state_of(i / columns) + kBlocks * kQuads * kThreads + i % columns);
+    for (int i = place_.thread; i < joined() * columns; i += kDecodeConsumers) {
+      clear(state_of(part_of(i / columns)) + kBlocks * kQuads * kThreads + i % columns);
     }
   }
 
