@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/child_process.h"
 #include "transport/local_exchange.h"
 #include "transport/rendezvous.h"
 
@@ -29,12 +30,11 @@ Checked<GroupBoard> make_board(int rank) {
 // What rank 0 detects about rank 1, a process that exits after `body`, in executions 1 and 2.
 template <class Body>
 std::pair<std::optional<int>, std::optional<int>> find_gone_after(const Body& body) {
-  const pid_t child = ::fork();
-  if (child == 0) {
+  const pid_t child = start_child([&] {
     Checked<GroupBoard> board = make_board(1);
     if (board.ok()) body(*board);
-    ::_exit(board.ok() ? 0 : 1);
-  }
+    return board.ok() ? 0 : 1;
+  });
   Checked<GroupBoard> board = make_board(0);
   int status = -1;
   EXPECT_EQ(::waitpid(child, &status, 0), child);

@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "exec/cuda/jit/nvrtc.h"
+#include "tests/support/child_process.h"
 #include "tests/support/fake_driver.h"
 #include "tests/support/proxy_plan.h"
 #include "tests/unit/exec/plans.h"
@@ -166,9 +167,7 @@ class Processes : public OnFakeGpus {
     std::vector<pid_t> children;
     const auto start = steady_clock::now();
     for (int rank = 0; rank < kRanks; ++rank) {
-      const pid_t child = ::fork();
-      if (child == 0) ::_exit(run_rank(rank, address, behave));
-      children.push_back(child);
+      children.push_back(start_child([&] { return run_rank(rank, address, behave); }));
     }
     std::vector<End> ends(kRanks);
     for (int left = kRanks; left > 0; --left) {

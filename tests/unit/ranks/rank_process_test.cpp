@@ -8,6 +8,7 @@
 #include <functional>
 #include <vector>
 
+#include "tests/support/child_process.h"
 #include "tests/unit/library/questions.h"
 #include "tests/unit/library/rank_tensors.h"
 
@@ -29,12 +30,11 @@ class RankProcesses : public testing::Test {
     const std::string address =
         "unix:@harpe-ranks-" + std::to_string(::getpid()) + "-" + std::to_string(++count);
     for (int rank = 0; rank < ranks; ++rank) {
-      const pid_t child = ::fork();
-      ASSERT_GE(child, 0);
-      if (child == 0) {
+      const pid_t child = start_child([&] {
         const Meeting meeting{.address = address, .secret = "s", .rank = rank, .ranks = ranks};
-        ::_exit(body(Group::join({.exchange = meet(meeting).value()}).value()) ? 0 : 1);
-      }
+        return body(Group::join({.exchange = meet(meeting).value()}).value()) ? 0 : 1;
+      });
+      ASSERT_GE(child, 0);
       processes_.push_back(child);
     }
   }

@@ -4,10 +4,10 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <filesystem>
 
+#include "tests/support/child_process.h"
 #include "tests/support/scratch.h"
 #include "tests/unit/search/cache_fixture.h"
 
@@ -128,17 +128,16 @@ TEST(CacheFolder, is_written_and_read_by_many_processes_at_once) {
   const std::string folder = scratch.path("c");
   std::vector<pid_t> writers;
   for (int writer = 0; writer < kWriters; ++writer) {
-    const pid_t child = ::fork();
-    ASSERT_GE(child, 0);
-    if (child == 0) {
+    const pid_t child = start_child([&] {
       bool good = true;
       for (int round = 0; round < kRounds; ++round) {
         CacheEntry entry = entry_of(key_of(64 + round % 2), "ring");
         entry.schedules.resize(static_cast<std::size_t>(writer + 1), entry.schedules.front());
         good = good && store(folder, entry).ok();
       }
-      ::_exit(good ? 0 : 1);
-    }
+      return good ? 0 : 1;
+    });
+    ASSERT_GE(child, 0);
     writers.push_back(child);
   }
   int running = kWriters;

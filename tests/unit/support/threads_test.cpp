@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <barrier>
@@ -11,6 +10,7 @@
 #include <string>
 
 #include "support/limits.h"
+#include "tests/support/child_process.h"
 
 namespace harpe {
 namespace {
@@ -52,8 +52,7 @@ TEST(Threads, are_awaited_for_a_while) {
 // The exit status of `body` in a new process, because limits apply to whole processes.
 template <class Body>
 int status_alone(const Body& body) {
-  const pid_t child = ::fork();
-  if (child == 0) ::_exit(body());
+  const pid_t child = start_child(body);
   int status = 0;
   ::waitpid(child, &status, 0);
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
