@@ -234,8 +234,8 @@ HP_DEVICE void meet() {
 }
 
 // By all warps, before all else: initialises barriers and issues the first loads, those of a
-// cluster once its other block has barriers too. Returns how many stages this thread fills. A block
-// fetches code before it executes it, so the code in front of the loads is short.
+// cluster once its other block has barriers too. Returns how many stages this thread fills. Nothing
+// hides the code in front of the loads, so it is short.
 template <GemmConfig kConfig>
 HP_DEVICE int begin(const GemmArgs& args, const GemmShared<kConfig>& shared, int warp) {
   if (warp == 0) {
