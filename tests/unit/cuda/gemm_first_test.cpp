@@ -3,6 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <random>
+#include <set>
+#include <tuple>
+
+#include "exec/cuda/kernels/gemm/device/gemm_order.h"
 
 namespace harpe::cuda {
 namespace {
@@ -138,6 +143,62 @@ TEST(GemmFirst, tables_in_memory_are_not_read) {
   args.panels = args.few_panels;
   place_first(kConfig, 4, args);
   EXPECT_EQ(args.first[0].blocks, 0);
+}
+
+// With a thread block for each part of each tile, the first loads are those of all parts, once
+// each.
+TEST(GemmFirst, all_parts_of_all_tiles_are_loaded_once) {
+  std::mt19937 random(7);
+  const auto draw = [&](int least, int most) {
+    return std::uniform_int_distribution<int>(least, most)(random);
+  };
+  int checked = 0;
+  for (int round = 0; round < 2000; ++round) {
+    GemmConfig config = kConfig;
+    config.cluster = draw(1, 2);
+    config.tile_m = 64 * draw(1, 3);
+    const int k_blocks = draw(4, 60);
+    GemmArgs args = args_of(config, 1, {k_blocks});
+    const int group = 4 * draw(1, 4);
+    args.group = device::divisor(group);
+    args.band = device::divisor(group * args.n_tiles);
+    args.panel_count = draw(1, 3);
+    args.tiles = 0;
+    for (int i = 0; i < args.panel_count; ++i) {
+      auto& panel = args.few_panels[i];
+      panel = args.few_panels[0];
+      panel.rows = draw(1, 700);
+      panel.first_tile = args.tiles;
+      panel.first_k_chunk = i;
+      args.few_k_chunks[i] = args.few_k_chunks[0];
+      const int rows = device::ceil_div(panel.rows, config.tile_m * config.cluster);
+      panel.last_band = device::divisor((rows - 1) % group + 1);
+      args.tiles += rows * args.n_tiles;
+    }
+    const int parts = draw(1, 4);
+    args.parts = device::divisor(parts);
+    args.full_tiles = parts == 1 ? args.tiles : draw(0, args.tiles);
+    const int grid = config.cluster * device::unit_count(args.tiles, args.full_tiles, parts);
+    if (grid > GemmArgs::kMostFirst) continue;
+    ++checked;
+    place_first(config, grid, args);
+    std::set<std::tuple<int, int, int, int>> seen;
+    for (int block = 0; block < grid; ++block) {
+      const GemmFirst& first = args.first[block];
+      const int rows = args.few_panels[first.k_chunk].rows;
+      const int rest = rows - first.row * config.tile_m;
+      ASSERT_GT(rest, -config.tile_m * config.cluster);
+      ASSERT_LT(first.column, args.n_tiles);
+      ASSERT_GE(first.blocks, 1);
+      ASSERT_LE(first.a_block + first.blocks, k_blocks);
+      EXPECT_EQ(first.box, rest <= 0              ? GemmFirst::None
+                           : rest < config.tile_m ? GemmFirst::Rest
+                                                  : GemmFirst::Whole);
+      EXPECT_TRUE(seen.emplace(first.k_chunk, first.row, first.column, first.a_block).second)
+          << "round " << round << ", block " << block;
+    }
+  }
+  EXPECT_GT(checked, 500);
 }
 
 }  // namespace
