@@ -15,6 +15,6 @@ std::int64_t joined_in_turn(std::int64_t parts) {
   return bunch - 1 + (parts - 1) / bunch;
 }
 
-bool joins_twice(std::int64_t parts) { return bunch_of(parts) < parts; }
+bool has_bunches(std::int64_t parts) { return bunch_of(parts) < parts; }
 
 }  // namespace harpe

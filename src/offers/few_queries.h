@@ -14,7 +14,7 @@ namespace harpe {
 // one part.
 [[nodiscard]] std::int64_t joined_in_turn(std::int64_t parts);
 
-// Whether the last block waits for states that other blocks have joined.
-[[nodiscard]] bool joins_twice(std::int64_t parts);
+// Whether there are several bunches: then the last block waits for states that others have joined.
+[[nodiscard]] bool has_bunches(std::int64_t parts);
 
 }  // namespace harpe

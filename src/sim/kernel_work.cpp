@@ -164,13 +164,13 @@ double flops_of(std::span<const TaskPart> tasks) {
 double count_joined(const KeyShares& cut, double row_elements, double column_elements,
                     const LeafShape& shape) {
   constexpr double kTogether = 8;  // queries
-  constexpr double kSecond = 4;    // as long it takes until a state that was joined is there
+  constexpr double kBunch = 4;     // states: the time until the state of a bunch is there
   const double key_heads = column_elements / (shape.columns * shape.depth);  // of all sequences
   const double pairs = key_heads * static_cast<double>(cut.groups);
   const double queries = row_elements / shape.depth / pairs;
   const auto parts =
       static_cast<std::int64_t>(std::max(1.0, std::ceil(static_cast<double>(cut.shares) / pairs)));
-  const double second = joins_twice(parts) ? kSecond : 0;
+  const double second = has_bunches(parts) ? kBunch : 0;
   return static_cast<double>(joined_in_turn(parts)) * std::ceil(queries / kTogether) + second;
 }
 

@@ -42,8 +42,7 @@ TEST(ExecutorChecks, give_every_rank_a_gpu_or_refuse) {
 TEST(ExecutorChecks, give_a_process_the_gpu_of_its_rank) {
   const auto driver = make_fake_driver();
   fake_gpu().devices = 4;
-  const processes::Launch launch{
-      .rank = 3, .ranks = 4, .local_rank = 3, .local_ranks = 4, .address = "unix:@none"};
+  const processes::Launch launch{.rank = 3, .ranks = 4, .local_rank = 3, .address = "unix:@none"};
   const auto own = gpus_of(*driver, 4, {.launch = launch});
   ASSERT_TRUE(own.ok());
   EXPECT_EQ(*own, std::vector<GpuPart>{{.gpu = DeviceId(3)}});

@@ -205,12 +205,9 @@ class Processes : public OnFakeGpus {
     const auto driver = make_fake_driver_of(kRanks);
     Plan plan = usual_plan();
     behave(rank, plan);
-    const auto executor = make(plan, driver,
-                               processes::Launch{.rank = rank,
-                                                 .ranks = kRanks,
-                                                 .local_rank = rank,
-                                                 .local_ranks = kRanks,
-                                                 .address = address});
+    const auto executor = make(
+        plan, driver,
+        processes::Launch{.rank = rank, .ranks = kRanks, .local_rank = rank, .address = address});
     if (!executor.ok()) {
       text << render_message(executor.error()) << std::flush;
       return 1;

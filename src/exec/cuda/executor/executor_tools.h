@@ -26,7 +26,7 @@ struct ExecutorTools {
   bool shares_gpus = false;   // several ranks have one GPU
   bool divides_gpus = false;  // and each of them a part of it
 
-  // SMs that launches are planned for: the ranks of a process are alike.
+  // SMs that launches are planned for: the fewest that a rank has.
   [[nodiscard]] int multiprocessors() const {
     int least = devices.front().facts().multiprocessors;
     for (const Device& device : devices) least = std::min(least, device.facts().multiprocessors);

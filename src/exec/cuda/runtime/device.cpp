@@ -82,7 +82,7 @@ Checked<Device> Device::open(std::shared_ptr<const DriverApi> driver, DeviceId i
 Checked<Device> Device::open(std::shared_ptr<const DriverApi> driver, const GpuPart& part) {
   HP_TRY(Device device, open(std::move(driver), part.gpu));
   if (part.parts == 1) return device;
-  HP_TRY(const Part own, open_part(*device.driver_, part));
+  HP_TRY(const PartContext own, open_part(*device.driver_, part));
   device.context_ = own.context;
   device.facts_.multiprocessors = own.multiprocessors;
   const Result<Ok, CudaError> current = device.make_current();

@@ -38,8 +38,8 @@ struct GpuPart {
   friend bool operator==(const GpuPart&, const GpuPart&) = default;
 };
 
-// A GPU and its primary context, which is retained while any copy of this lives. Shared with all
-// code of the process that uses the GPU through CUDA's runtime.
+// A GPU, or a part of it, and its primary context, which is retained while any copy of this lives.
+// Shared with all code of the process that uses the GPU through CUDA's runtime.
 class Device {
  public:
   // Errors: G005; G006 the kernels do not support it; G007 there is no such GPU; G008. Afterwards

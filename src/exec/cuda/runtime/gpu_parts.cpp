@@ -11,7 +11,7 @@ namespace {
 // The SMs of a part come in whole groups of so many, which lie in one GPC: clusters fit into them.
 constexpr unsigned kAligned = 8;
 
-Checked<Part> divide(const DriverApi& driver, const GpuPart& wanted) {
+Checked<PartContext> divide(const DriverApi& driver, const GpuPart& wanted) {
   if (driver.cuGreenCtxCreate == nullptr) {
     return make_diag(DiagCode::G076, {{"gpu", wanted.gpu.value}, {"parts", wanted.parts}});
   }
@@ -36,7 +36,7 @@ Checked<Part> divide(const DriverApi& driver, const GpuPart& wanted) {
       cuda_call(driver, "cuGreenCtxCreate",
                 driver.cuGreenCtxCreate(&made, described, gpu, CU_GREEN_CTX_DEFAULT_STREAM));
   if (!created.ok()) return to_diag(created.error(), wanted.gpu.value, "one more rank");
-  Part part{.multiprocessors = static_cast<int>(own.sm.smCount)};
+  PartContext part{.multiprocessors = static_cast<int>(own.sm.smCount)};
   HP_REQUIRE_OK(
       driver_call(driver, "cuCtxFromGreenCtx", driver.cuCtxFromGreenCtx(&part.context, made)));
   return part;
@@ -44,14 +44,14 @@ Checked<Part> divide(const DriverApi& driver, const GpuPart& wanted) {
 
 }  // namespace
 
-Checked<Part> open_part(const DriverApi& driver, const GpuPart& part) {
+Checked<PartContext> open_part(const DriverApi& driver, const GpuPart& part) {
   HP_CHECK(0 <= part.index && part.index < part.parts, "there is no such part");
   static std::mutex mutex;
-  static std::map<std::tuple<DeviceId, int, int>, Part> known;  // by GPU, parts and index
+  static std::map<std::tuple<DeviceId, int, int>, PartContext> known;  // by GPU, parts and index
   const std::lock_guard lock(mutex);
   const std::tuple key(part.gpu, part.parts, part.index);
   if (const auto found = known.find(key); found != known.end()) return found->second;
-  HP_TRY(const Part made, divide(driver, part));
+  HP_TRY(const PartContext made, divide(driver, part));
   known.emplace(key, made);
   return made;
 }

@@ -6,7 +6,7 @@
 namespace harpe::cuda {
 
 // A part's context, a "green context" of CUDA, and its SMs.
-struct Part {
+struct PartContext {
   CUcontext context = nullptr;
   int multiprocessors = 0;
 };
@@ -14,6 +14,6 @@ struct Part {
 // Parts of a GPU have equally many SMs. A part stays open until the process ends, because it may be
 // current in any thread, and opening it again gives the same one. Thread-safe. Requires: the GPU's
 // primary context is retained. Errors: G005, G008; G076 the driver cannot divide the GPU.
-[[nodiscard]] Checked<Part> open_part(const DriverApi& driver, const GpuPart& part);
+[[nodiscard]] Checked<PartContext> open_part(const DriverApi& driver, const GpuPart& part);
 
 }  // namespace harpe::cuda

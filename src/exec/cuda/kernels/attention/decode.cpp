@@ -227,7 +227,7 @@ int choose_shares(const AttentionSpec& spec, int blocks) {
   // columns of a state, with up to 128 elements of values each, in 0.2 us.
   constexpr double kBytesPerUs = 32e3;
   constexpr double kJoinUs = 0.2;
-  constexpr double kSecondUs = 0.7;  // until a state that another block has joined is there
+  constexpr double kBunchUs = 0.7;  // until the state of a bunch is there
   const DecodeConfig config = decode_config(spec);
   const std::int64_t cuts = cut_heads(spec);
   const std::int64_t pairs = count_pairs(spec);
@@ -240,7 +240,7 @@ int choose_shares(const AttentionSpec& spec, int blocks) {
     const std::int64_t parts = (shares + pairs - 1) / pairs;
     return static_cast<double>(longest) * tile_us +
            static_cast<double>(joined_in_turn(parts) * eights) * kJoinUs +
-           (joins_twice(parts) ? kSecondUs : 0);
+           (has_bunches(parts) ? kBunchUs : 0);
   };
   const std::int64_t most = std::min<std::int64_t>(blocks, tiles);
   // Each cut has equally many shares, so that all cuts read the same keys at the same time.

@@ -67,7 +67,7 @@ GemmFirst first_of(const GemmConfig& config, const GemmArgs& args, int block) {
 }  // namespace
 
 void place_first(const GemmConfig& config, int grid, GemmArgs& args) {
-  if (config.groups || args.panels != nullptr) return;
+  if (config.groups || config.few_rows || args.panels != nullptr) return;
   for (int block = 0; block < std::min(grid, GemmArgs::kMostFirst); ++block) {
     args.first[block] = first_of(config, args, block);
   }

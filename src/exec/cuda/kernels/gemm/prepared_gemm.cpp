@@ -355,7 +355,7 @@ Checked<PreparedGemm> PreparedGemm::make(KernelLibrary& library, const GemmSpec&
   args.joined = joins ? choice.joined : GemmArgs::kNeverJoined;
   args.b_apart = config.few_rows ? clocks_between_loads(spec, config, grid - spec.copy_blocks) : 0;
   place_bounds(spec, config, grid, args);
-  if (!config.few_rows) place_first(config, grid, args);
+  place_first(config, grid, args);
   gemm.shape_ = {.grid = {static_cast<std::uint32_t>(grid), 1, 1},
                  .cluster = {static_cast<std::uint32_t>(cluster), 1, 1},
                  .begins_early = true};

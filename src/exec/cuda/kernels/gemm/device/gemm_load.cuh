@@ -123,8 +123,7 @@ struct LoadedKChunk {
 };
 
 // The loading thread has issued its first load, or is about to wait for another rank. Until then
-// the consumers and the store warps stay where they are: a block fetches each instruction before it
-// executes it for the first time, and fetching those of other warps would delay the load.
+// the consumers and the store warps stay where they are: what they execute delays the load.
 class FirstLoad {
  public:
   HP_DEVICE explicit FirstLoad(Barrier* begun) : begun_(begun) {}
