@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
-"""Writes src/exec/cuda/device/wgmma_instructions.cuh and wgmma_wide.cuh: one wrapper per tile
-width, because inline assembly must name every accumulator register. `--check` only compares."""
+"""Writes src/exec/cuda/device/wgmma_instructions.cuh, wgmma_wide.cuh and wgmma_widest.cuh: one
+wrapper per tile width, because inline assembly must name every accumulator register. `--check` only
+compares."""
 import pathlib
 import sys
 import textwrap
 
 DEVICE = pathlib.Path(__file__).resolve().parent.parent / "src/exec/cuda/device"
-WIDEST_OF_FIRST = 112  # wider ones are in the second file
-WIDTHS_SHARED = [8, 16, 32, 64, 96, 112, 128, 160, 192, 256]  # A in shared memory
+WIDEST_OF_FIRST = 112  # wider ones are in the other files
+WIDEST_OF_SECOND = 160
+WIDTHS_SHARED = [8, 16, 32, 64, 96, 112, 128, 160, 192, 224, 256]  # A in shared memory
 WIDTHS_REGISTERS = [64, 128]  # A in registers: the second GEMM of attention
-WIDTHS_TRANSPOSED = [8, 16, 32, 64, 96, 128, 192, 256]  # A in shared memory, M-major: backward
+WIDTHS_TRANSPOSED = [8, 16, 32, 64, 96, 128, 160, 192, 224, 256]  # A in shared memory, M-major
 
 HEAD = """\
 #pragma once
@@ -36,8 +38,8 @@ HEAD_WIDE = """\
 
 #include "exec/cuda/device/wgmma_instructions.cuh"
 
-// The tiles wider than 112 columns.
-namespace harpe::device {
+// The tiles wider than {narrower} columns.
+namespace harpe::device {{
 
 // clang-format off
 """
@@ -102,8 +104,11 @@ def text(head, widths):
 def main():
     widths = sorted(set(WIDTHS_SHARED + WIDTHS_REGISTERS + WIDTHS_TRANSPOSED))
     first = [n for n in widths if n <= WIDEST_OF_FIRST]
+    second = [n for n in widths if WIDEST_OF_FIRST < n <= WIDEST_OF_SECOND]
+    third = [n for n in widths if n > WIDEST_OF_SECOND]
     files = {"wgmma_instructions.cuh": text(HEAD, first),
-             "wgmma_wide.cuh": text(HEAD_WIDE, [n for n in widths if n not in first])}
+             "wgmma_wide.cuh": text(HEAD_WIDE.format(narrower=WIDEST_OF_FIRST), second),
+             "wgmma_widest.cuh": text(HEAD_WIDE.format(narrower=WIDEST_OF_SECOND), third)}
     for name, written in files.items():
         out = DEVICE / name
         if "--check" not in sys.argv[1:]:

@@ -128,11 +128,11 @@ std::string_view name_of(device::Element element) {
 }
 
 std::string describe(const device::GemmConfig& config) {
-  std::string text = fmt::format("{}x{}s{}c{}{}{} {}{} {}->{}", config.tile_m, config.tile_n,
-                                 config.stages, config.cluster, config.ping_pong ? "p" : "",
-                                 config.boxes_in_stage ? "b" : "", config.m_major ? "km " : "",
-                                 config.layout == device::GemmLayout::KMajor ? "nk" : "kn",
-                                 name_of(config.in), name_of(config.out));
+  std::string text = fmt::format(
+      "{}x{}s{}c{}{}{}{} {}{} {}->{}", config.tile_m, config.tile_n, config.stages, config.cluster,
+      config.ping_pong ? "p" : "", config.boxes_in_stage ? "b" : "", config.swapped ? "w" : "",
+      config.m_major ? "km " : "", config.layout == device::GemmLayout::KMajor ? "nk" : "kn",
+      name_of(config.in), name_of(config.out));
   if (!device::in_bulk(config.store)) text += " direct";
   if (device::adds(config.store)) text += " add";
   if (config.few_rows) return text + " few rows";

@@ -94,8 +94,12 @@ std::optional<GemmCase> read_size(std::string_view text) {
     if (error != std::errc() || *value <= 0) return std::nullopt;
     at = next;
   }
-  if (at != end) return std::nullopt;
-  return shape("size", size.m, size.n, size.k);
+  const std::string_view layout(at, end);
+  if (!layout.empty() && layout != "nk") return std::nullopt;
+  GemmCase made = shape("size", size.m, size.n, size.k);
+  if (layout == "nk") made.layout = device::GemmLayout::KMajor;
+  made.name += layout;
+  return made;
 }
 
 std::vector<GemmCase> mapped_shapes() {

@@ -12,7 +12,8 @@ namespace harpe::bench {
 // is cut) or before a reduce-scatter (K is cut). bf16.
 [[nodiscard]] std::vector<GemmCase> gemm_shapes();
 
-// A bf16 GEMM of the size MxNxK, such as 512x8192x1024; none if the text is no such size.
+// A bf16 GEMM of the size MxNxK, such as 512x8192x1024, or, with B's rows along k, MxNxKnk; none if
+// the text is no such size.
 [[nodiscard]] std::optional<GemmCase> read_size(std::string_view text);
 
 // A GEMM, a bias and a gelu: the work of one of 2, 4 or 8 GPUs in the layers of large models.

@@ -8,14 +8,15 @@ namespace {
 
 constexpr double kBytesOfRow = kGemmStage * 2;
 
-// The factor by which a tile exceeds the tensor cores' time. Tiles of 64 rows load many bytes for
-// the work they do; of those with 192 rows one warpgroup alone keeps the tensor cores busy. Clocks
-// of the GPU count too: they are higher where thread blocks share what they load.
+// The factor by which a tile exceeds the tensor cores' time. Tiles of 64 or 96 rows load many bytes
+// for the work they do. Clocks of the GPU count too: they are higher where thread blocks share what
+// they load.
 double loss_of(const GemmTile& tile) {
   if (tile.rows == 64) return 1.14;
-  if (tile.rows == 192) return 1.09;
+  if (tile.rows == 96) return tile.columns == 128 ? 1.11 : 1.06;
   if (tile.columns == 320) return 1.01;
-  if (tile.columns == 256) return tile.cluster == 1 ? 1.02 : 1.01;
+  if (tile.columns == 256) return tile.cluster == 1 && tile.rows == 128 ? 1.02 : 1.01;
+  if (tile.columns == 224) return 1.045;
   if (tile.columns == 192) return 1.017;
   return tile.ping_pong ? 1.013 : 1.023;
 }
@@ -37,13 +38,10 @@ double stage_clocks(const GemmTile& tile, double bytes_per_clock) {
   return std::max(values_of(tile) / kValues * loss_of(tile), rows * kBytesOfRow / bytes_per_clock);
 }
 
-double store_clocks(const GemmTile& tile) {
-  return tile.ping_pong ? 800 : 8.8 * static_cast<double>(tile.columns);
-}
+double store_clocks(const GemmTile& tile) { return tile.ping_pong ? 800 : 0.069 * values_of(tile); }
 
 double edge_clocks(const GemmTile& tile) {
-  const double last =
-      tile.ping_pong ? 0.15 * values_of(tile) : 4.2 * static_cast<double>(tile.columns);
+  const double last = (tile.ping_pong ? 0.15 : 0.033) * values_of(tile);
   return 3600 + (tile.cluster == 1 ? 0 : 1000) + last;
 }
 

@@ -156,7 +156,7 @@ TEST(GemmFirst, all_parts_of_all_tiles_are_loaded_once) {
   for (int round = 0; round < 2000; ++round) {
     GemmConfig config = kConfig;
     config.cluster = draw(1, 2);
-    config.tile_m = 64 * draw(1, 3);
+    config.tile_m = 32 * draw(2, 7);
     const int k_blocks = draw(4, 60);
     GemmArgs args = args_of(config, 1, {k_blocks});
     const int group = 4 * draw(1, 4);

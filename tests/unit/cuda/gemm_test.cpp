@@ -145,6 +145,59 @@ TEST(GemmChoice, a_high_tile_fills_the_wave_that_others_do_not) {
   EXPECT_EQ(tiles_of(product(384, 8192, 14336), choice.config), 128);
 }
 
+// 5,120 columns are 32 tiles of 160, and 7,168 are 32 of 224: with 512 rows 64 pairs, one wave.
+TEST(GemmChoice, tiles_of_160_or_224_columns_fill_the_wave_that_others_do_not) {
+  const GemmChoice narrow = choose_gemm(product(512, 5120, 8192), kMultiprocessors);
+  EXPECT_EQ(narrow.config.tile_n, 160);
+  EXPECT_EQ(tiles_of(product(512, 5120, 8192), narrow.config), 64);
+  const GemmChoice wide = choose_gemm(product(512, 7168, 8192), kMultiprocessors);
+  EXPECT_EQ(wide.config.tile_n, 224);
+  EXPECT_EQ(tiles_of(product(512, 7168, 8192), wide.config), 64);
+}
+
+// 320 rows are two tiles of 160 rows, but three of 128 or of 64 rows in pairs.
+TEST(GemmChoice, panels_that_are_no_multiples_of_128_rows_take_tiles_that_fit_them) {
+  EXPECT_EQ(choose_gemm(product(320, 8192, 4096), kMultiprocessors).config.tile_m, 160);
+  GemmSpec spec = product(640, 4096, 7168);
+  spec.panels[0].rows = 320;
+  spec.panels[0].done = 4096;  // with ping-pong one consumer stores while the other multiplies
+  spec.panels.push_back(spec.panels[0]);
+  const GemmChoice leaving = choose_gemm(spec, kMultiprocessors);
+  EXPECT_EQ(leaving.config.tile_m, 160);
+  EXPECT_TRUE(leaving.config.swapped && leaving.config.ping_pong);
+  EXPECT_EQ(arrivals(spec.panels[0], spec.n, leaving), 2U * 4096 / 128);
+}
+
+TEST(GemmConfig, swapped_has_any_number_of_rows_in_steps_of_32) {
+  device::GemmConfig config{.tile_m = 160, .tile_n = 128, .stages = 4, .boxes = 4, .swapped = true};
+  EXPECT_TRUE(device::legal(config));
+  EXPECT_EQ(config.slices(), 1) << "a consumer has 64 of the columns";
+  EXPECT_EQ(config.slice_sums(), 80);
+  EXPECT_EQ(config.boxes_of_slice() * config.store_rows(), 160);
+  config.out = device::Element::F32;
+  EXPECT_EQ(config.boxes_of_slice() * config.box_bytes(), 160 * 64 * 4);
+  config.tile_m = 168;
+  EXPECT_FALSE(device::legal(config)) << "boxes of C have 32 rows";
+  config.tile_m = 288;
+  EXPECT_FALSE(device::legal(config)) << "a wgmma has at most 256 columns";
+  config.tile_m = 160;
+  config.tile_n = 64;
+  EXPECT_FALSE(device::legal(config)) << "a consumer has no whole slice";
+  config.ping_pong = true;
+  EXPECT_TRUE(device::legal(config));
+  config.m_major = true;
+  EXPECT_FALSE(device::legal(config));
+}
+
+TEST(GemmConfig, has_boxes_of_32_columns_in_pairs_alone) {
+  device::GemmConfig config{.tile_m = 128, .tile_n = 160, .stages = 4, .boxes = 4};
+  EXPECT_TRUE(device::legal(config));
+  EXPECT_EQ(config.box_columns(), 32);
+  EXPECT_TRUE(config.shares_b_rows()) << "five boxes";
+  config.cluster = 1;
+  EXPECT_FALSE(device::legal(config));
+}
+
 // The boxes of both consumers lie in one stage, half of it each, so both must have read it.
 TEST(GemmConfig, has_boxes_in_a_stage_that_both_consumers_read) {
   const auto found = std::ranges::find_if(gemm_tiles(), &device::GemmConfig::boxes_in_stage);
@@ -153,7 +206,7 @@ TEST(GemmConfig, has_boxes_in_a_stage_that_both_consumers_read) {
   EXPECT_TRUE(device::legal(config));
   EXPECT_LE(config.shared_bytes(),
             device::GemmConfig::kBarrierBytes + config.stages * config.stage_bytes());
-  config.boxes = config.stage_bytes() / 2 / device::GemmConfig::kBoxBytes + 1;
+  config.boxes = config.stage_bytes() / 2 / config.box_bytes() + 1;
   EXPECT_FALSE(device::legal(config)) << "a half holds fewer";
   config = *found;
   config.ping_pong = true;

@@ -3,11 +3,12 @@
 #include "exec/cuda/device/mbarrier.cuh"
 #include "exec/cuda/device/wgmma_instructions.cuh"
 #include "exec/cuda/device/wgmma_wide.cuh"
+#include "exec/cuda/device/wgmma_widest.cuh"
 
 // Matrix multiplications of a warpgroup (wgmma, PTX ISA 9.7.15). They run asynchronously: registers
 // of an accumulator may be accessed, and shared memory that they read may be overwritten, only
-// after `wait_products`. All operands lie in 128-byte swizzled boxes as the bulk copy engine writes
-// them: rows of 128 bytes, boxes aligned to 1,024.
+// after `wait_products`. All operands lie in swizzled boxes as the bulk copy engine writes them,
+// aligned to 1,024 bytes: with rows of 128 bytes, or of 64 in N-major boxes of 32 columns.
 namespace harpe::device {
 
 // Needed before the first wgmma after other instructions have written its registers.
@@ -35,21 +36,24 @@ HP_DEVICE float (&part(float (&values)[N]))[Count] {
   return *reinterpret_cast<float(*)[Count]>(&values[First]);
 }
 
-// The matrix descriptor: addresses and strides in units of 16 bytes, 128-byte swizzle.
+// The matrix descriptor: addresses and strides in units of 16 bytes, 128-byte or 64-byte swizzle.
+template <int kSwizzle = 128>
 HP_DEVICE std::uint64_t descriptor(const void* box, std::uint32_t leading_bytes,
                                    std::uint32_t stride_bytes) {
-  constexpr std::uint64_t kSwizzle128 = std::uint64_t{1} << 62;
-  return kSwizzle128 | (std::uint64_t{stride_bytes >> 4} << 32) |
+  static_assert(kSwizzle == 128 || kSwizzle == 64);
+  constexpr std::uint64_t kMode = std::uint64_t{kSwizzle == 128 ? 1 : 2} << 62;
+  return kMode | (std::uint64_t{stride_bytes >> 4} << 32) |
          (std::uint64_t{leading_bytes >> 4} << 16) | ((shared_address(box) & 0x3FFFF) >> 4);
 }
 
 // K-major: a row of the box is 64 values along K. Eight rows are 1,024 bytes.
 HP_DEVICE std::uint64_t k_major(const void* box) { return descriptor(box, 16, 1024); }
 
-// N-major: a row of the box is 64 values along N; boxes follow each other along N every
-// `box_bytes`. Eight values along K are 1,024 bytes.
+// N-major: a row of the box is kColumns values along N, swizzled by its bytes; boxes follow each
+// other along N every `box_bytes`. Eight values along K are eight rows.
+template <int kColumns = 64>
 HP_DEVICE std::uint64_t n_major(const void* box, std::uint32_t box_bytes) {
-  return descriptor(box, box_bytes, 1024);
+  return descriptor<kColumns * 2>(box, box_bytes, 8 * kColumns * 2);
 }
 
 // The descriptor, equal in all lanes of the warp, in uniform registers: steps along K are added
@@ -59,7 +63,7 @@ HP_DEVICE std::uint64_t uniform(std::uint64_t descriptor) {
   return descriptor >> 32 << 32 | __shfl_sync(0xffffffff, low, 0);
 }
 
-// Sixteen values further along K, in units of the descriptor's address.
+// Sixteen values further along K, in units of the descriptor's address; N-major with 64 columns.
 inline constexpr std::uint64_t kKMajorStep = 32 >> 4;
 inline constexpr std::uint64_t kNMajorStep = 2048 >> 4;
 
@@ -100,13 +104,30 @@ HP_DEVICE void store_matrices_transposed(std::uint32_t address, std::uint32_t a,
                : "memory");
 }
 
+// Stores four, transposed: lane l gives the address of column l % 8 of matrix l / 8.
+HP_DEVICE void store_matrices_transposed(std::uint32_t address, std::uint32_t a, std::uint32_t b,
+                                         std::uint32_t c, std::uint32_t d) {
+  asm volatile(
+      "stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address),
+      "r"(a), "r"(b), "r"(c), "r"(d)
+      : "memory");
+}
+
+HP_DEVICE void store_float(std::uint32_t address, float value) {
+  asm volatile("st.shared.f32 [%0], %1;" ::"r"(address), "f"(value) : "memory");
+}
+
 HP_DEVICE void store_pair(std::uint32_t address, float low, float high) {
   asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(address), "f"(low), "f"(high) : "memory");
 }
 
-// The address of byte `column` of row `row` in a 128-byte swizzled box at `box`.
+// The address of byte `column` of row `row` in a box at `box`, whose rows of kRowBytes are swizzled
+// by as many bytes.
+template <int kRowBytes = 128>
 HP_DEVICE std::uint32_t swizzled(std::uint32_t box, int row, int column) {
-  return box + static_cast<std::uint32_t>(row * 128 + (column ^ ((row & 7) << 4)));
+  static_assert(kRowBytes == 128 || kRowBytes == 64);
+  const int turn = kRowBytes == 128 ? row & 7 : row / 2 & 3;
+  return box + static_cast<std::uint32_t>(row * kRowBytes + (column ^ (turn << 4)));
 }
 
 }  // namespace harpe::device

@@ -33,13 +33,16 @@ Checked<device::TensorMap> encode_map(const DriverApi& driver, const TensorMapSp
     box[at] = static_cast<cuuint32_t>(spec.box[at]);
     strides[at] = static_cast<cuuint64_t>(spec.strides[at] * device::bytes_of(spec.element));
   }
+  const CUtensorMapSwizzle swizzle = spec.box[0] * device::bytes_of(spec.element) == 64
+                                         ? CU_TENSOR_MAP_SWIZZLE_64B
+                                         : CU_TENSOR_MAP_SWIZZLE_128B;
   CUtensorMap map{};
   HP_REQUIRE_OK(driver_call(
       driver, "cuTensorMapEncodeTiled",
       driver.cuTensorMapEncodeTiled(&map, data_type(spec.element), static_cast<cuuint32_t>(rank),
                                     reinterpret_cast<void*>(spec.address), sizes.data(),
                                     strides.data() + 1, box.data(), kDense.data(),
-                                    CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+                                    CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle,
                                     spec.l2_bytes == 128 ? CU_TENSOR_MAP_L2_PROMOTION_L2_128B
                                                          : CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
                                     CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE)));

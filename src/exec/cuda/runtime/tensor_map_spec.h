@@ -19,7 +19,8 @@ template <class T>
 }
 
 // A tensor in GPU memory for the bulk copy engine: up to four dimensions, the innermost first and
-// contiguous. Its boxes go to shared memory with rows of at most 128 bytes, swizzled.
+// contiguous. Its boxes go to shared memory with rows of at most 128 bytes, swizzled by 64
+// bytes if a row has 64, else by 128.
 struct TensorMapSpec {
   DeviceAddress address = 0;  // a multiple of 16
   device::Element element = device::Element::BF16;

@@ -58,6 +58,23 @@ bool has_one_row_of_tiles(const GemmSpec& spec, const GemmConfig& config) {
   return spec.panels.size() == 1 && spec.panels.front().rows <= config.tile_m * config.cluster;
 }
 
+// The least clocks of a stage that weights from memory allow: the time until one is filled, by the
+// stages of a ring. The tiles above each other load the same weights, and the L2 cache has them for
+// all but the first.
+double fill_clocks(const GemmSpec& spec, const GemmConfig& config, const GemmChoice& choice,
+                   std::int64_t active_blocks) {
+  constexpr double kLatency = 1900;
+  constexpr double kBytesPerClock = 2930;
+  // A single row of single blocks gets its weights sooner: in 660 clocks where this says 856.
+  if (has_one_row_of_tiles(spec, config) && config.cluster == 1) return 0;
+  const std::int64_t columns = (spec.n + config.tile_n - 1) / config.tile_n;
+  const double above =
+      std::min<double>(choice.group, static_cast<double>(cluster_tiles(spec, config)) /
+                                         static_cast<double>(columns));
+  const double rings = static_cast<double>(active_blocks) / config.cluster / above;
+  return kLatency / config.stages + rings * config.b_bytes() / kBytesPerClock;
+}
+
 // Where one cluster has all rows, what it saves of memory makes up for its later start.
 double edge_clocks(const GemmSpec& spec, const GemmConfig& config) {
   GemmTile tile = tile_of(config);
@@ -169,13 +186,14 @@ Estimate estimate_tiled(const GemmSpec& spec, const GemmConfig& config, int bloc
       config.groups ? group_tiles(spec, config) : cluster_tiles(spec, config);
   const auto least = static_cast<double>(least_blocks(spec));
   const bool is_one_row = has_one_row_of_tiles(spec, config);
+  GemmChoice choice = whole_gemm(spec, config);
   // Of a whole tile, if so many tiles or parts of tiles run at once, which share the bandwidths.
   const auto tile_clocks = [&](std::int64_t at_once) {
     const std::int64_t active = std::min(all, at_once) * config.cluster;
-    return least * stage_clocks(config, active, is_one_row || config.groups) +
-           store_clocks(tile_of(config));
+    double stage = stage_clocks(config, active, is_one_row || config.groups);
+    if (!config.groups) stage = std::max(stage, fill_clocks(spec, config, choice, active));
+    return least * stage + store_clocks(tile_of(config));
   };
-  GemmChoice choice = whole_gemm(spec, config);
   choice.joined = static_cast<int>(rounds * clusters);
   const std::int64_t rest = (tiles - choice.joined) % all;
   const Tail tail = best_tail(config, rest, all, most_parts(spec),

@@ -28,7 +28,7 @@ std::string print_tile(const device::GemmConfig& config) {
   return "tile " + std::to_string(config.tile_m) + "x" + std::to_string(config.tile_n) +
          " stages " + std::to_string(config.stages) +
          (config.cluster > 1 ? " cluster " + std::to_string(config.cluster) : "") +
-         (config.ping_pong ? " ping-pong" : "");
+         (config.ping_pong ? " ping-pong" : "") + (config.swapped ? " swapped" : "");
 }
 
 // Reads how a kernel of tiles cuts them, and when copying thread blocks join; false if it cannot.

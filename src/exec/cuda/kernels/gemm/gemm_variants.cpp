@@ -27,6 +27,11 @@ constexpr GemmConfig few_rows(int rows, int columns, int stages, int cluster = 1
           .few_rows = true};
 }
 
+constexpr GemmConfig swapped(GemmConfig config) {
+  config.cuts = config.copies = config.swapped = true;
+  return config;
+}
+
 constexpr std::array kTiles = {
     GemmConfig{
         .tile_m = 128, .tile_n = 256, .stages = 4, .cluster = 2, .cuts = true, .copies = true},
@@ -69,14 +74,40 @@ constexpr std::array kTiles = {
                .cuts = true},
     GemmConfig{
         .tile_m = 64, .tile_n = 320, .stages = 4, .cluster = 2, .ping_pong = true, .cuts = true},
-    GemmConfig{.tile_m = 192,
-               .tile_n = 128,
-               .stages = 4,
-               .cluster = 1,
-               .boxes = 3,
-               .ping_pong = true,
-               .cuts = true},
     GemmConfig{.tile_m = 128, .tile_n = 64, .stages = 8, .cluster = 1, .cuts = true},
+    GemmConfig{.tile_m = 128,
+               .tile_n = 160,
+               .stages = 6,
+               .cluster = 2,
+               .boxes = 4,
+               .cuts = true,
+               .copies = true,
+               .boxes_in_stage = true},
+    GemmConfig{.tile_m = 128,
+               .tile_n = 224,
+               .stages = 5,
+               .cluster = 2,
+               .boxes = 4,
+               .cuts = true,
+               .copies = true,
+               .boxes_in_stage = true},
+    swapped({.tile_m = 160, .tile_n = 128, .stages = 5, .cluster = 1, .boxes = 4}),
+    swapped(
+        {.tile_m = 160, .tile_n = 128, .stages = 5, .cluster = 1, .boxes = 4, .ping_pong = true}),
+    swapped(
+        {.tile_m = 160, .tile_n = 128, .stages = 5, .cluster = 2, .boxes = 4, .ping_pong = true}),
+    swapped({.tile_m = 160,
+             .tile_n = 256,
+             .stages = 4,
+             .cluster = 1,
+             .boxes = 4,
+             .boxes_in_stage = true}),
+    swapped(
+        {.tile_m = 96, .tile_n = 128, .stages = 6, .cluster = 2, .boxes = 4, .ping_pong = true}),
+    swapped(
+        {.tile_m = 96, .tile_n = 192, .stages = 5, .cluster = 2, .boxes = 4, .ping_pong = true}),
+    swapped({.tile_m = 192, .tile_n = 128, .stages = 4, .cluster = 1}),
+    swapped({.tile_m = 224, .tile_n = 128, .stages = 4, .cluster = 1, .boxes = 4}),
     GemmConfig{
         .tile_m = 64, .tile_n = 256, .stages = 4, .cluster = 1, .ping_pong = true, .groups = true},
     GemmConfig{.tile_m = 128, .tile_n = 256, .stages = 4, .cluster = 1, .groups = true},
@@ -161,7 +192,7 @@ std::string name_of(const GemmConfig& config) {
          (config.m_major ? "_km_" : "_") + layout + "_" + tile_text(config) + "_c" +
          std::to_string(config.cluster) + (config.ping_pong ? "_pingpong" : "") +
          (config.groups ? "_groups" : "") + (config.few_rows ? "_few_rows" : "") +
-         suffix_of(config.store) + map_suffix_of(config);
+         (config.swapped ? "_swapped" : "") + suffix_of(config.store) + map_suffix_of(config);
 }
 
 const char* text(bool value) { return value ? "true" : "false"; }
@@ -179,12 +210,14 @@ std::string config_text(const GemmConfig& config) {
          ", .copies = " + text(config.copies) + ", .groups = " + text(config.groups) +
          ", .few_rows = " + text(config.few_rows) +
          (config.boxes_in_stage ? ", .boxes_in_stage = true" : "") +
-         (config.m_major ? ", .m_major = true" : "") + maps_text(config) + "}";
+         (config.m_major ? ", .m_major = true" : "") + (config.swapped ? ", .swapped = true" : "") +
+         maps_text(config) + "}";
 }
 
 bool same_tile(const GemmConfig& one, const GemmConfig& other) {
   return one.tile_m == other.tile_m && one.tile_n == other.tile_n && one.cluster == other.cluster &&
-         one.ping_pong == other.ping_pong && one.few_rows == other.few_rows;
+         one.ping_pong == other.ping_pong && one.swapped == other.swapped &&
+         one.few_rows == other.few_rows;
 }
 
 // m_major ships with the tiles that weight gradients use, where A is stored as its transpose and B

@@ -84,12 +84,13 @@ Checked<device::TensorMap> map_b(const DriverApi& driver, const GemmSpec& spec,
                                  const GemmConfig& config, DeviceAddress address, std::int64_t k) {
   const bool rows_of_k = spec.layout == GemmLayout::KMajor;
   const std::int64_t rows = rows_of_k ? spec.n : k;
-  return encode_map(driver, {.address = address,
-                             .element = spec.in,
-                             .sizes = {rows_of_k ? k : spec.n, std::max(rows, spec.b_rows)},
-                             .strides = {1, spec.b_stride},
-                             .box = {GemmConfig::kTileK, config.b_box_rows()},
-                             .l2_bytes = config.few_rows ? 128 : 256});
+  return encode_map(
+      driver, {.address = address,
+               .element = spec.in,
+               .sizes = {rows_of_k ? k : spec.n, std::max(rows, spec.b_rows)},
+               .strides = {1, spec.b_stride},
+               .box = {rows_of_k ? GemmConfig::kTileK : config.box_columns(), config.b_box_rows()},
+               .l2_bytes = config.few_rows ? 128 : 256});
 }
 
 Checked<device::TensorMap> map_addend(const DriverApi& driver, const GemmSpec& spec,
@@ -99,7 +100,7 @@ Checked<device::TensorMap> map_addend(const DriverApi& driver, const GemmSpec& s
                              .element = spec.in,
                              .sizes = {spec.n, rows},
                              .strides = {1, addend.stride},
-                             .box = {GemmConfig::kTileK, config.for_addends().b_box_rows()}});
+                             .box = {config.box_columns(), config.for_addends().b_box_rows()}});
 }
 
 Checked<Ok> add_addend(const DriverApi& driver, const GemmSpec& spec, const GemmAddendSpec& addend,
@@ -116,7 +117,7 @@ Checked<Ok> add_addend(const DriverApi& driver, const GemmSpec& spec, const Gemm
     HP_TRY(to.map, map_addend(driver, spec, addend, panel.rows, config));
     to.k_count = config.tile_m * config.cluster;
     to.a_bytes = config.a_bytes();
-    panel.k_blocks += to.k_count / GemmConfig::kTileK;
+    panel.k_blocks += device::ceil_div(to.k_count, GemmConfig::kTileK);
   }
   if (to.ready.flag != nullptr) {
     ++tables.waits;
@@ -139,12 +140,14 @@ Checked<Ok> add_panel(const DriverApi& driver, const GemmSpec& spec, const GemmP
   panel.used = from.used;
   panel.is_in_data = from.is_in_data ? 1 : 0;
   if (device::in_bulk(config.store) && !config.few_rows) {
-    HP_TRY(panel.c, encode_map(driver, {.address = from.c,
-                                        .element = spec.out,
-                                        .sizes = {spec.n, from.rows},
-                                        .strides = {1, from.c_stride},
-                                        .box = {config.store_columns(),
-                                                config.groups ? config.chunk_rows() : 64}}));
+    HP_TRY(
+        panel.c,
+        encode_map(driver, {.address = from.c,
+                            .element = spec.out,
+                            .sizes = {spec.n, from.rows},
+                            .strides = {1, from.c_stride},
+                            .box = {config.store_columns(),
+                                    config.groups ? config.chunk_rows() : config.store_rows()}}));
   }
   const BoxRows boxes = boxes_of(from.rows, config, tables.rows, rows_each(spec, config));
   if (from.rows_of < 0) tables.rows += device::box_rows(panel.rows);

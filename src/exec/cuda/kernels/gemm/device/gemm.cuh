@@ -16,45 +16,54 @@
 // thread blocks of a cluster compute tiles one above the other and load B by multicast.
 namespace harpe::device {
 
-// One wgmma: 64 rows of A by kColumns columns of B.
-template <int kColumns, GemmConfig kConfig, GemmLayout kLayout>
+// One wgmma: 64 rows of one operand by kColumns columns of the other.
+template <int kColumns, Element kIn, bool kMMajor, bool kNMajor>
 HP_DEVICE void multiply(float (&sums)[kColumns / 2], std::uint64_t rows, std::uint64_t columns,
                         bool accumulate) {
-  using Product = Wgmma<kColumns, kConfig.in, kLayout == GemmLayout::NMajor>;
-  if constexpr (kConfig.m_major) {
+  using Product = Wgmma<kColumns, kIn, kNMajor>;
+  if constexpr (kMMajor) {
     Product::multiply_transposed(sums, rows, columns, accumulate);
   } else {
     Product::multiply(sums, rows, columns, accumulate);
   }
 }
 
-// One stage for one consumer's rows: four steps of 16 along K.
+// One stage for one consumer's slices: four steps of 16 along K. The rows of a wgmma are rows of A,
+// or, if `swapped`, columns of B.
 template <GemmConfig kConfig, GemmLayout kLayout>
-HP_DEVICE void multiply_stage(float (&sums)[kConfig.slices()][kConfig.tile_n / 2],
-                              const GemmShared<kConfig>& shared, int stage, int consumer,
-                              bool accumulate) {
-  constexpr bool kNMajor = kLayout == GemmLayout::NMajor;
-  constexpr int kRowBytes = GemmConfig::kTileK * 2;
+HP_DEVICE void multiply_stage(GemmSums<kConfig>& sums, const GemmShared<kConfig>& shared, int stage,
+                              int consumer, bool accumulate) {
+  constexpr bool kBNMajor = kLayout == GemmLayout::NMajor;
+  constexpr bool kMMajor = kConfig.swapped ? kBNMajor : kConfig.m_major;
+  constexpr bool kNMajor = kBNMajor && !kConfig.swapped;
+  constexpr int kValueBytes = GemmConfig::kTileK * 2;  // of a row or column in a stage
+  constexpr int kSliceBytes = 64 * kValueBytes;
+  constexpr int kBox = kConfig.box_columns();
   constexpr int kFirst = kConfig.product_columns();
-  constexpr int kRest = kConfig.tile_n - kFirst;
-  const int first_row = kConfig.ping_pong ? 0 : consumer * kConfig.block_m();
-  char* const first_a = shared.a(stage) + first_row * kRowBytes;  // holds for m_major boxes too
-  const std::uint64_t a = kConfig.m_major ? n_major(first_a, 64 * kRowBytes) : k_major(first_a);
-  const std::uint64_t b =
-      kNMajor ? n_major(shared.b(stage), 64 * kRowBytes) : k_major(shared.b(stage));
+  constexpr int kRest = kConfig.slice_sums() * 2 - kFirst;
+  constexpr std::uint64_t kRowStep = kMMajor ? kNMajorStep : kKMajorStep;
+  constexpr std::uint64_t kColumnStep = kNMajor ? kNMajorStep * kBox / 64 : kKMajorStep;
+  const int own = kConfig.ping_pong ? 0 : consumer * kConfig.slices();
+  const char* const of_rows =
+      (kConfig.swapped ? shared.b(stage) : shared.a(stage)) + own * kSliceBytes;
+  const char* const of_columns = kConfig.swapped ? shared.a(stage) : shared.b(stage);
+  const std::uint64_t first_rows = kMMajor ? n_major(of_rows, kSliceBytes) : k_major(of_rows);
+  const std::uint64_t first_columns =
+      kNMajor ? n_major<kBox>(of_columns, kBox * kValueBytes) : k_major(of_columns);
   begin_products();
 #pragma unroll
   for (int step = 0; step < GemmConfig::kTileK / 16; ++step) {
 #pragma unroll
     for (int slice = 0; slice < kConfig.slices(); ++slice) {
       const bool adds = accumulate || step != 0;
-      const std::uint64_t rows =
-          a + slice * (64 * kRowBytes >> 4) + step * (kConfig.m_major ? kNMajorStep : kKMajorStep);
-      const std::uint64_t columns = b + step * (kNMajor ? kNMajorStep : kKMajorStep);
-      multiply<kFirst, kConfig, kLayout>(part<0, kFirst / 2>(sums[slice]), rows, columns, adds);
+      const std::uint64_t rows = first_rows + slice * (kSliceBytes >> 4) + step * kRowStep;
+      const std::uint64_t columns = first_columns + step * kColumnStep;
+      multiply<kFirst, kConfig.in, kMMajor, kNMajor>(part<0, kFirst / 2>(sums[slice]), rows,
+                                                     columns, adds);
       if constexpr (kRest > 0) {
-        multiply<kRest, kConfig, kLayout>(part<kFirst / 2, kRest / 2>(sums[slice]), rows,
-                                          columns + (kFirst * kRowBytes >> 4), adds);
+        multiply<kRest, kConfig.in, kMMajor, kNMajor>(part<kFirst / 2, kRest / 2>(sums[slice]),
+                                                      rows, columns + (kFirst * kValueBytes >> 4),
+                                                      adds);
       }
     }
   }
@@ -86,7 +95,7 @@ HP_DEVICE void multiply_tiles(const GemmArgs& args, const GemmShared<kConfig>& s
       ring.advance(walk.blocks());
       continue;
     }
-    float sums[kConfig.slices()][kConfig.tile_n / 2];
+    GemmSums<kConfig> sums;
     // K blocks from `products` on are addends; unlike KMajor B they have rows along N.
     constexpr bool kTurns = kConfig.takes_addends() && kConfig.layout == GemmLayout::KMajor;
     const int products = walk.panel().products - walk.first_block();

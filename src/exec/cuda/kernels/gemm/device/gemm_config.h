@@ -48,6 +48,7 @@ struct GemmConfig {
   bool few_rows = false;
   bool boxes_in_stage = false;  // boxes of C lie in the stage of the tile's last K block
   bool m_major = false;         // A is stored as its transpose: rows of memory lie along M
+  bool swapped = false;         // the rows of a wgmma are columns of C, so tile_m is free
   static constexpr int kMostMaps = 2;
   GemmMap maps[kMostMaps] = {};  // applied in this order, None after the last; none with few_rows
 
@@ -58,15 +59,25 @@ struct GemmConfig {
   HP_SHARED_CODE int consumers() const { return few_rows ? tile_n / 64 : kConsumers; }
   HP_SHARED_CODE int threads() const { return 128 * (1 + consumers()); }
 
-  // Rows that a consumer computes, and its slices: one wgmma covers 64 rows.
-  HP_SHARED_CODE int block_m() const { return ping_pong ? tile_m : tile_m / kConsumers; }
-  HP_SHARED_CODE int slices() const { return block_m() / 64; }
+  // Rows and columns that a consumer computes, and its slices: one wgmma covers 64 rows, or, if
+  // `swapped`, 64 columns.
+  HP_SHARED_CODE int block_m() const { return ping_pong || swapped ? tile_m : tile_m / kConsumers; }
+  HP_SHARED_CODE int block_n() const {
+    return !ping_pong && swapped ? tile_n / kConsumers : tile_n;
+  }
+  HP_SHARED_CODE int slices() const { return (swapped ? block_n() : block_m()) / 64; }
+  // Accumulators that a thread has of a slice.
+  HP_SHARED_CODE int slice_sums() const { return (swapped ? tile_m : tile_n) / 2; }
   // Columns of the first wgmma of a slice, a multiple of 64; a second wgmma covers the rest.
-  HP_SHARED_CODE int product_columns() const { return tile_n <= 256 ? tile_n : 192; }
+  HP_SHARED_CODE int product_columns() const {
+    return slice_sums() <= 128 ? 2 * slice_sums() : 192;
+  }
+  // Columns of a box of NMajor B, and of C in 16 bits: as many as divide the tile's.
+  HP_SHARED_CODE int box_columns() const { return tile_n % 64 == 0 ? 64 : 32; }
   // Whether each block of a cluster loads some rows of every box of B. It does where the number of
   // boxes is not a multiple of the cluster; otherwise it loads whole boxes.
   HP_SHARED_CODE bool shares_b_rows() const {
-    return cluster > 1 && layout == GemmLayout::NMajor && tile_n % (cluster * 64) != 0;
+    return cluster > 1 && layout == GemmLayout::NMajor && tile_n % (cluster * box_columns()) != 0;
   }
   // This variant with the layout of addends: like C they have rows along N, whatever B's layout.
   HP_SHARED_CODE GemmConfig for_addends() const {
@@ -82,8 +93,16 @@ struct GemmConfig {
   HP_SHARED_CODE int a_bytes() const { return tile_m * kTileK * 2; }
   HP_SHARED_CODE int b_bytes() const { return tile_n * kTileK * 2; }
   HP_SHARED_CODE int stage_bytes() const { return a_bytes() + b_bytes(); }
-  // Columns of a staged box of C, whose rows have 128 bytes.
-  HP_SHARED_CODE int store_columns() const { return 128 / bytes_of(out); }
+  // A staged box of C: rows of 128 bytes, or of 64.
+  HP_SHARED_CODE int store_columns() const { return out == Element::F32 ? 32 : box_columns(); }
+  HP_SHARED_CODE int store_rows() const { return !swapped || tile_m % 64 == 0 ? 64 : 32; }
+  HP_SHARED_CODE int store_row_bytes() const { return store_columns() * bytes_of(out); }
+  HP_SHARED_CODE int box_bytes() const { return store_rows() * store_row_bytes(); }
+  // A slice's boxes: those of the same rows follow each other.
+  HP_SHARED_CODE int boxes_across() const { return (swapped ? 64 : tile_n) / store_columns(); }
+  HP_SHARED_CODE int boxes_of_slice() const {
+    return boxes_across() * (swapped ? tile_m / store_rows() : 1);
+  }
   // The identity that multiplies addends lies along K, so m_major variants take none. With KMajor
   // B addends need a second multiply path, for which variants with maps lack registers.
   HP_SHARED_CODE bool takes_addends() const {
@@ -91,7 +110,6 @@ struct GemmConfig {
   }
   HP_SHARED_CODE bool has_maps() const { return maps[0] != GemmMap::None; }
   HP_SHARED_CODE int staged_boxes() const { return in_bulk(store) ? boxes : 0; }
-  static constexpr int kBoxBytes = 64 * 128;
 
   // Grouped GEMM: a tile has kChunks chunks of rows, each from one panel.
   static constexpr int kChunks = 4;
@@ -118,7 +136,7 @@ struct GemmConfig {
     return tile_m / kRowAlign > least ? tile_m / kRowAlign : least;
   }
   HP_SHARED_CODE int staged_bytes() const {
-    if (!few_rows) return boxes_in_stage ? 0 : staged_boxes() * kBoxBytes;
+    if (!few_rows) return boxes_in_stage ? 0 : staged_boxes() * box_bytes();
     const int rows = staged_rows() * kStagedRowBytes;
     const int inbox = inbox_strips() * kStripBytes;
     return rows > inbox ? rows : inbox;
@@ -150,16 +168,22 @@ HP_SHARED_CODE bool legal_few_rows(const GemmConfig& config) {
 // 192 at most.
 HP_SHARED_CODE bool legal(const GemmConfig& config) {
   if (config.few_rows) return legal_few_rows(config) && !config.m_major;
-  const int block = config.block_m();
-  return block % 64 == 0 && (block / 64) * config.tile_n <= 384 && config.tile_n % 64 == 0 &&
-         config.b_box_rows() <= 256 && (config.cluster == 1 || config.cluster == 2) &&
-         config.stages >= 2 && config.boxes >= 2 &&
+  // TMA takes as long for a row of 64 bytes as for one of 128, so pairs alone have boxes of 32
+  // columns.
+  const int columns = config.cluster == 2 ? 32 : 64;
+  const bool fits = config.swapped
+                        ? config.tile_m % 32 == 0 && config.tile_m <= 256 &&
+                              config.block_n() % 64 == 0 && config.store == GemmStore::Bulk &&
+                              !config.has_maps() && !config.groups && !config.m_major
+                        : config.block_m() % 64 == 0 && config.tile_n % columns == 0;
+  return fits && config.slices() * config.slice_sums() <= 192 && config.b_box_rows() <= 256 &&
+         (config.cluster == 1 || config.cluster == 2) && config.stages >= 2 && config.boxes >= 2 &&
          (!adds(config.store) || config.out == Element::F32) &&
          (!config.has_maps() || (!adds(config.store) && !config.groups)) &&
          (!config.groups || (config.store == GemmStore::Bulk && !config.cuts && !config.copies)) &&
          (!config.boxes_in_stage ||
           (!config.ping_pong && in_bulk(config.store) && config.stage_bytes() % 2048 == 0 &&
-           config.boxes * GemmConfig::kBoxBytes <= config.stage_bytes() / 2)) &&
+           config.boxes * config.box_bytes() <= config.stage_bytes() / 2)) &&
          (!config.m_major || (config.tile_m % 64 == 0 && !config.groups)) &&
          config.shared_bytes() <= kSharedMemoryLimit;
 }

@@ -16,15 +16,16 @@ HP_DEVICE void load_b(const TensorMap* map, const GemmShared<kConfig>& shared, i
   constexpr bool kSharesRows = kLoaded.shares_b_rows();
   // Columns that this thread block loads.
   constexpr int kShare = kConfig.tile_n / (kSharesRows ? 1 : kConfig.cluster);
-  constexpr int kBoxes = kRows ? 1 : kShare / 64;
+  constexpr int kColumns = kConfig.box_columns();
+  constexpr int kBoxes = kRows ? 1 : kShare / kColumns;
   Barrier* filled = &shared.control().filled[stage];
   const int in_cluster = kConfig.cluster == 1 ? 0 : static_cast<int>(block_in_cluster());
   const int first = kSharesRows ? 0 : in_cluster * kShare;
   const int first_k = kSharesRows ? in_cluster * kLoaded.b_box_rows() : 0;
 #pragma unroll
   for (int box = 0; box < kBoxes; ++box) {
-    const int column = first + box * 64;
-    char* to = shared.b(stage) + (column + first_k) * 128;
+    const int column = first + box * kColumns;
+    char* to = shared.b(stage) + column * (GemmConfig::kTileK * 2) + first_k * (kColumns * 2);
     const int x = kRows ? k : n + column;
     const int y = first_row + (kRows ? n + column : k + first_k);
     if constexpr (kConfig.cluster == 1) {

@@ -1,23 +1,22 @@
 #pragma once
 
-#include "exec/cuda/device/pointwise.cuh"
 #include "exec/cuda/device/tma.cuh"
 #include "exec/cuda/device/wait.cuh"
-#include "exec/cuda/device/wgmma.cuh"
+#include "exec/cuda/kernels/gemm/device/gemm_box.cuh"
 #include "exec/cuda/kernels/gemm/device/gemm_walk.cuh"
 #include "exec/cuda/signals/device/signal.cuh"
 
-// The epilogue. A consumer stages boxes of 64 rows of 128 bytes in shared memory, in a ring of
-// GemmConfig::boxes. Its store warp stores them by TMA and publishes the consumer's block of C once
-// all its boxes are written. For a tile cut along K, the part that finishes last adds up all parts
-// in their order, so the result does not depend on which part that is.
+// The epilogue. A consumer stages boxes of 64 rows of 64 or 128 bytes in shared memory, in a ring
+// of GemmConfig::boxes. Its store warp stores them by TMA and publishes the consumer's block of C
+// once all its boxes are written. For a tile cut along K, the part that finishes last adds up all
+// parts in their order, so the result does not depend on which part that is.
 namespace harpe::device {
 
 // Where args.partials holds this thread's sums: quads, those of the 128 threads side by side.
 template <GemmConfig kConfig>
 HP_DEVICE float4* partial_of(const GemmArgs& args, const GemmUnit& unit, int part, int consumer) {
   constexpr int kBlocks = kConfig.arrivals_per_tile() * kConfig.cluster;
-  constexpr std::int64_t kQuads = kConfig.slices() * kConfig.tile_n / 8;
+  constexpr std::int64_t kQuads = kConfig.slices() * kConfig.slice_sums() / 4;
   const int in_cluster = kConfig.cluster == 1 ? 0 : static_cast<int>(block_in_cluster());
   const std::int64_t block =
       (static_cast<std::int64_t>(unit.tile - args.full_tiles) * unit.parts + part) * kBlocks +
@@ -52,9 +51,8 @@ HP_DEVICE void add_quad(float* to, const float4* from) {
 // part's loads.
 template <GemmConfig kConfig>
 HP_DEVICE bool sum_parts(const GemmArgs& args, const GemmShared<kConfig>& shared,
-                         const GemmUnit& unit, int consumer,
-                         float (&sums)[kConfig.slices()][kConfig.tile_n / 2]) {
-  constexpr int kQuads = kConfig.tile_n / 8;
+                         const GemmUnit& unit, int consumer, GemmSums<kConfig>& sums) {
+  constexpr int kQuads = kConfig.slice_sums() / 4;
   float4* mine = partial_of<kConfig>(args, unit, unit.part, consumer);
 #pragma unroll
   for (int quad = 0; quad < kConfig.slices() * kQuads; ++quad) {
@@ -88,67 +86,6 @@ HP_DEVICE bool sum_parts(const GemmArgs& args, const GemmShared<kConfig>& shared
   return true;
 }
 
-// Applies the maps from kMap on to a value of the column.
-template <GemmConfig kConfig, int kMap = 0>
-HP_DEVICE float map_value(const GemmArgs& args, int column, float value) {
-  if constexpr (kConfig.maps[kMap] == GemmMap::AddRow) {
-    const std::uint32_t bits = static_cast<const std::uint16_t*>(args.map_rows[kMap])[column];
-    value += kConfig.in == Element::F16 ? widen_f16(bits) : widen_bf16(bits);
-  }
-  if constexpr (kConfig.maps[kMap] == GemmMap::Gelu) value = gelu_of_16_bits(value);
-  if constexpr (kMap + 1 < GemmConfig::kMostMaps) {
-    return map_value<kConfig, kMap + 1>(args, column, value);
-  } else {
-    return value;
-  }
-}
-
-// Applies the maps to box `index` of a slice, while TMA stores earlier boxes. Bulk rows are
-// multiples of 16 bytes, so n is even and both columns of a pair exist, or neither is stored.
-template <GemmConfig kConfig>
-HP_DEVICE void map_box(const GemmArgs& args, const GemmWalk<kConfig>& walk,
-                       float (&sums)[kConfig.tile_n / 2], int index) {
-  constexpr int kEights = kConfig.store_columns() / 8;
-#pragma unroll
-  for (int eight = index * kEights; eight < (index + 1) * kEights; ++eight) {
-    const int column = walk.column() + eight * 8 + static_cast<int>(threadIdx.x) % 4 * 2;
-    if (column >= args.n) continue;
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      float& value = sums[eight * 4 + i];
-      value = map_value<kConfig>(args, column + i % 2, value);
-    }
-  }
-}
-
-// Writes box `index` of a slice into shared memory. In each warp of sixteen rows, lane t holds the
-// accumulators of rows t / 4 and t / 4 + 8, columns 8 j + 2 (t % 4) and the next.
-template <GemmConfig kConfig>
-HP_DEVICE void write_box(std::uint32_t box, const float (&sums)[kConfig.tile_n / 2], int index) {
-  constexpr int kPerBox = kConfig.store_columns() / 2;
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  const int first_row = static_cast<int>(threadIdx.x) % 128 / 32 * 16;
-  if constexpr (kConfig.out == Element::F32) {
-    const int row = first_row + lane / 4;
-#pragma unroll
-    for (int j = 0; j < kPerBox / 4; ++j) {
-      const float* from = &sums[index * kPerBox + j * 4];
-      const int column = j * 32 + lane % 4 * 8;
-      store_pair(swizzled(box, row, column), from[0], from[1]);
-      store_pair(swizzled(box, row + 8, column), from[2], from[3]);
-    }
-  } else {
-    const int row = first_row + lane % 16;
-#pragma unroll
-    for (int j = 0; j < kPerBox / 8; ++j) {
-      const float* from = &sums[index * kPerBox + j * 8];
-      store_matrices(swizzled(box, row, j * 32 + lane / 16 * 16),
-                     pack<kConfig.out>(from[0], from[1]), pack<kConfig.out>(from[2], from[3]),
-                     pack<kConfig.out>(from[4], from[5]), pack<kConfig.out>(from[6], from[7]));
-    }
-  }
-}
-
 // A consumer warp has written its part of the current box, or has marked it as skipped: makes it
 // visible to the async proxy and arrives at the box's `staged` barrier.
 template <GemmConfig kConfig>
@@ -163,8 +100,7 @@ HP_DEVICE void pass_box(const GemmShared<kConfig>& shared, int consumer,
 template <GemmConfig kConfig>
 HP_DEVICE void stage_boxes(const GemmArgs& args, const GemmShared<kConfig>& shared,
                            const GemmWalk<kConfig>& walk, int consumer, int stage, bool skip,
-                           float (&sums)[kConfig.slices()][kConfig.tile_n / 2],
-                           Ring<kConfig.boxes>& boxes) {
+                           GemmSums<kConfig>& sums, Ring<kConfig.boxes>& boxes) {
   auto& control = shared.control();
   if (skip) {
     wait_barrier(&control.stored[consumer][boxes.slot], boxes.parity ^ 1);
@@ -175,11 +111,15 @@ HP_DEVICE void stage_boxes(const GemmArgs& args, const GemmShared<kConfig>& shar
 #pragma unroll
   for (int slice = 0; slice < kConfig.slices(); ++slice) {
 #pragma unroll
-    for (int index = 0; index < kConfig.tile_n / kConfig.store_columns(); ++index) {
+    for (int index = 0; index < kConfig.boxes_of_slice(); ++index) {
       if constexpr (kConfig.has_maps()) map_box<kConfig>(args, walk, sums[slice], index);
       wait_barrier(&control.stored[consumer][boxes.slot], boxes.parity ^ 1);
-      write_box<kConfig>(shared_address(shared.box(consumer, boxes.slot, stage)), sums[slice],
-                         index);
+      const std::uint32_t box = shared_address(shared.box(consumer, boxes.slot, stage));
+      if constexpr (kConfig.swapped) {
+        write_swapped_box<kConfig>(box, sums[slice], index);
+      } else {
+        write_box<kConfig>(box, sums[slice], index);
+      }
       pass_box<kConfig>(shared, consumer, boxes);
     }
   }
@@ -213,7 +153,7 @@ HP_DEVICE void store_element(void* row, int column, float value) {
 
 template <GemmConfig kConfig>
 HP_DEVICE void store_direct(const GemmArgs& args, const GemmWalk<kConfig>& walk, int consumer,
-                            const float (&sums)[kConfig.slices()][kConfig.tile_n / 2]) {
+                            const GemmSums<kConfig>& sums) {
   const GemmPanel& panel = walk.panel();
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int first_row = walk.row() + (kConfig.ping_pong ? 0 : consumer * kConfig.block_m()) +
@@ -245,8 +185,7 @@ HP_DEVICE void store_direct(const GemmArgs& args, const GemmWalk<kConfig>& walk,
 template <GemmConfig kConfig>
 HP_DEVICE void hand_on(const GemmArgs& args, const GemmShared<kConfig>& shared,
                        const GemmWalk<kConfig>& walk, int consumer, int stage,
-                       float (&sums)[kConfig.slices()][kConfig.tile_n / 2],
-                       Ring<kConfig.boxes>& boxes) {
+                       GemmSums<kConfig>& sums, Ring<kConfig.boxes>& boxes) {
   // One vote of all threads, because another warp may set the word between their reads.
   bool skip = args.waits > 0 && any_of_threads(1 + consumer, 128, shared.poisoned());
   if constexpr (kConfig.cuts) {
@@ -372,8 +311,9 @@ class BoxStore {
   static constexpr int kReading = kConfig.boxes - 1;
 
   HP_DEVICE bool store_from(int stage, const GemmWalk<kConfig>& walk, bool is_slow) {
-    constexpr int kPerSlice = kConfig.tile_n / kConfig.store_columns();
-    const int row = walk.row() + (kConfig.ping_pong ? 0 : consumer_ * kConfig.block_m());
+    constexpr int kPerSlice = kConfig.boxes_of_slice();
+    constexpr int kAcross = kConfig.boxes_across();
+    const int own = kConfig.ping_pong ? 0 : consumer_ * kConfig.slices();  // the first slice
     for (int box = 0; box < kConfig.slices() * kPerSlice; ++box, boxes_.advance()) {
       auto& control = shared_.control();
       wait_barrier(&control.staged[consumer_][boxes_.slot], boxes_.parity);
@@ -386,8 +326,11 @@ class BoxStore {
         return false;
       }
       const char* const staged = shared_.box(consumer_, boxes_.slot, stage);
-      const int column = walk.column() + box % kPerSlice * kConfig.store_columns();
-      const int first_row = row + box / kPerSlice * 64;
+      const int slice = (own + box / kPerSlice) * 64;
+      const int across = box % kAcross * kConfig.store_columns();
+      const int along = box % kPerSlice / kAcross * kConfig.store_rows();
+      const int column = walk.column() + across + (kConfig.swapped ? slice : 0);
+      const int first_row = walk.row() + along + (kConfig.swapped ? 0 : slice);
       if constexpr (kConfig.groups) {
         store_group_box<kConfig>(args_, walk, staged, column,
                                  (first_row - walk.row()) / kConfig.chunk_rows());

@@ -231,6 +231,10 @@ HP_DEVICE void for_each_k_chunk(const GemmArgs& args, const GemmWalk<kConfig>& w
   }
 }
 
+// What a thread of a consumer accumulates.
+template <GemmConfig kConfig>
+using GemmSums = float[kConfig.slices()][kConfig.slice_sums()];
+
 // Shared memory of a thread block, aligned to 1,024 bytes: barriers, then stages of A and B and
 // boxes of C, each aligned to 1,024 bytes, then the groups' row counts.
 template <GemmConfig kConfig>
@@ -263,8 +267,8 @@ struct GemmShared {
   [[nodiscard]] HP_DEVICE char* box(int consumer, int index, int stage) const {
     char* const first = kConfig.boxes_in_stage
                             ? a(stage) + consumer * (kConfig.stage_bytes() / 2)
-                            : a(kConfig.stages) + consumer * kConfig.boxes * GemmConfig::kBoxBytes;
-    return first + index * GemmConfig::kBoxBytes;
+                            : a(kConfig.stages) + consumer * kConfig.boxes * kConfig.box_bytes();
+    return first + index * kConfig.box_bytes();
   }
   [[nodiscard]] HP_DEVICE GroupRows rows() const {
     char* const words = base + kConfig.shared_bytes() - kConfig.group_bytes();
