@@ -32,6 +32,13 @@ constexpr GemmConfig swapped(GemmConfig config) {
   return config;
 }
 
+// Their 192 sums leave no registers for copies.
+constexpr GemmConfig without_copies(GemmConfig config) {
+  config = swapped(config);
+  config.copies = false;
+  return config;
+}
+
 constexpr std::array kTiles = {
     GemmConfig{
         .tile_m = 128, .tile_n = 256, .stages = 4, .cluster = 2, .cuts = true, .copies = true},
@@ -107,6 +114,9 @@ constexpr std::array kTiles = {
     swapped(
         {.tile_m = 96, .tile_n = 192, .stages = 5, .cluster = 2, .boxes = 4, .ping_pong = true}),
     swapped({.tile_m = 192, .tile_n = 128, .stages = 4, .cluster = 1}),
+    without_copies({.tile_m = 192, .tile_n = 128, .stages = 4, .cluster = 1, .ping_pong = true}),
+    without_copies(
+        {.tile_m = 192, .tile_n = 256, .stages = 4, .cluster = 1, .boxes_in_stage = true}),
     swapped({.tile_m = 224, .tile_n = 128, .stages = 4, .cluster = 1, .boxes = 4}),
     GemmConfig{
         .tile_m = 64, .tile_n = 256, .stages = 4, .cluster = 1, .ping_pong = true, .groups = true},
