@@ -16,7 +16,8 @@ double loss_of(const GemmTile& tile) {
   if (tile.rows == 96) return tile.columns == 128 ? 1.11 : 1.06;
   if (tile.rows == 192 && tile.columns == 128) return 1.03;
   if (tile.columns == 320) return 1.01;
-  if (tile.columns == 256) return tile.cluster == 1 && tile.rows == 128 ? 1.02 : 1.01;
+  if (tile.columns == 256 && tile.cluster == 1 && tile.rows < 192) return 1.017;
+  if (tile.columns == 256) return 1.01;
   if (tile.columns == 224) return 1.045;
   if (tile.columns == 192) return 1.017;
   return tile.ping_pong ? 1.013 : 1.023;

@@ -242,10 +242,12 @@ HP_DEVICE void store_group_box(const GemmArgs& args, const GemmWalk<kConfig>& wa
 // Spaces out stores of boxes to other GPUs. All thread blocks finish their tiles at about the same
 // time, and while the link is full TMA brings no operands either. With ping-pong a tile may leave
 // during the time of the next one. Clusters start in kTurns phases within the time of one box.
+template <GemmConfig kConfig>
 class StorePace {
  public:
-  HP_DEVICE explicit StorePace(int cluster)
-      : due_(clock64() + static_cast<int>(blockIdx.x) / cluster % kTurns * (kClocks / kTurns)) {}
+  HP_DEVICE StorePace()
+      : due_(clock64() +
+             static_cast<int>(blockIdx.x) / kConfig.cluster % kTurns * (kClocks / kTurns)) {}
 
   // Waits for the turn of the next box, of a tile of `k_blocks` K blocks.
   HP_DEVICE void await(int k_blocks) {
@@ -258,8 +260,10 @@ class StorePace {
 
  private:
   static constexpr int kTurns = 8;
-  static constexpr int kClocks = 7000;        // per box: 0.7 of NVLink's bandwidth
-  static constexpr int kClocksOfBlock = 110;  // a fifth of the time to multiply a K block
+  static constexpr int kBytes = 8192;  // a box of 64 rows of 128 bytes
+  // Per box: 0.7 of NVLink's bandwidth, or a fifth of the time to multiply a K block.
+  static constexpr int kClocks = 7000 * kConfig.box_bytes() / kBytes;
+  static constexpr int kClocksOfBlock = 110 * kConfig.box_bytes() / kBytes;
   long long due_;
 };
 
@@ -292,7 +296,7 @@ template <GemmConfig kConfig>
 class BoxStore {
  public:
   HP_DEVICE BoxStore(const GemmArgs& args, const GemmShared<kConfig>& shared, int consumer)
-      : args_(args), shared_(shared), consumer_(consumer), pace_(kConfig.cluster) {}
+      : args_(args), shared_(shared), consumer_(consumer) {}
 
   // Stores the unit's boxes; false: the consumer has skipped them.
   HP_DEVICE bool store(const GemmWalk<kConfig>& walk, bool is_slow) {
@@ -373,7 +377,7 @@ class BoxStore {
   Ring<kConfig.boxes> boxes_;
   Ring<kConfig.boxes> oldest_;
   int reading_ = 0;  // boxes handed to TMA and not yet released, from `oldest_` on
-  StorePace pace_;
+  StorePace<kConfig> pace_;
 };
 
 // The store warp of a consumer, one thread. The consumer's block of C is published once all its
