@@ -1,17 +1,16 @@
 #!/usr/bin/env python3
-"""Writes src/exec/cuda/device/wgmma_instructions.cuh, wgmma_wide.cuh and wgmma_widest.cuh: one
-wrapper per tile width, because inline assembly must name every accumulator register. `--check` only
-compares."""
+"""Writes src/exec/cuda/device/wgmma_*.cuh: one wrapper per tile width, because inline assembly must
+name every accumulator register. `--check` only compares."""
 import pathlib
 import sys
 import textwrap
 
 DEVICE = pathlib.Path(__file__).resolve().parent.parent / "src/exec/cuda/device"
-WIDEST_OF_FIRST = 112  # wider ones are in the other files
-WIDEST_OF_SECOND = 160
-WIDTHS_SHARED = [8, 16, 32, 64, 96, 112, 128, 160, 192, 224, 256]  # A in shared memory
+# The widest tile of each file.
+FILES = {"wgmma_instructions": 112, "wgmma_wide": 160, "wgmma_wider": 208, "wgmma_widest": 256}
+WIDTHS_SHARED = [8, 16, 32, 64, 96, 112, 128, 144, 160, 192, 208, 224, 256]  # A in shared memory
 WIDTHS_REGISTERS = [64, 128]  # A in registers: the second GEMM of attention
-WIDTHS_TRANSPOSED = [8, 16, 32, 64, 96, 128, 160, 192, 224, 256]  # A in shared memory, M-major
+WIDTHS_TRANSPOSED = [8, 16, 32, 64, 96, 128, 144, 160, 192, 208, 224, 256]  # ..., M-major
 
 HEAD = """\
 #pragma once
@@ -103,14 +102,12 @@ def text(head, widths):
 
 def main():
     widths = sorted(set(WIDTHS_SHARED + WIDTHS_REGISTERS + WIDTHS_TRANSPOSED))
-    first = [n for n in widths if n <= WIDEST_OF_FIRST]
-    second = [n for n in widths if WIDEST_OF_FIRST < n <= WIDEST_OF_SECOND]
-    third = [n for n in widths if n > WIDEST_OF_SECOND]
-    files = {"wgmma_instructions.cuh": text(HEAD, first),
-             "wgmma_wide.cuh": text(HEAD_WIDE.format(narrower=WIDEST_OF_FIRST), second),
-             "wgmma_widest.cuh": text(HEAD_WIDE.format(narrower=WIDEST_OF_SECOND), third)}
-    for name, written in files.items():
-        out = DEVICE / name
+    narrower = 0
+    for name, widest in FILES.items():
+        head = HEAD_WIDE.format(narrower=narrower) if narrower else HEAD
+        written = text(head, [n for n in widths if narrower < n <= widest])
+        narrower = widest
+        out = DEVICE / f"{name}.cuh"
         if "--check" not in sys.argv[1:]:
             out.write_text(written)
         elif out.read_text() != written:

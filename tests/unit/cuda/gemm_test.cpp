@@ -168,7 +168,7 @@ TEST(GemmChoice, panels_that_are_no_multiples_of_128_rows_take_tiles_that_fit_th
   EXPECT_EQ(arrivals(spec.panels[0], spec.n, leaving), 2U * 4096 / 128);
 }
 
-TEST(GemmConfig, swapped_has_any_number_of_rows_in_steps_of_32) {
+TEST(GemmConfig, swapped_has_any_number_of_rows_in_steps_of_16) {
   device::GemmConfig config{.tile_m = 160, .tile_n = 128, .stages = 4, .boxes = 4, .swapped = true};
   EXPECT_TRUE(device::legal(config));
   EXPECT_EQ(config.slices(), 1) << "a consumer has 64 of the columns";
@@ -177,7 +177,7 @@ TEST(GemmConfig, swapped_has_any_number_of_rows_in_steps_of_32) {
   config.out = device::Element::F32;
   EXPECT_EQ(config.boxes_of_slice() * config.box_bytes(), 160 * 64 * 4);
   config.tile_m = 168;
-  EXPECT_FALSE(device::legal(config)) << "boxes of C have 32 rows";
+  EXPECT_FALSE(device::legal(config)) << "boxes of C have multiples of 16 rows";
   config.tile_m = 288;
   EXPECT_FALSE(device::legal(config)) << "a wgmma has at most 256 columns";
   config.tile_m = 160;

@@ -3,6 +3,7 @@
 #include "exec/cuda/device/mbarrier.cuh"
 #include "exec/cuda/device/wgmma_instructions.cuh"
 #include "exec/cuda/device/wgmma_wide.cuh"
+#include "exec/cuda/device/wgmma_wider.cuh"
 #include "exec/cuda/device/wgmma_widest.cuh"
 
 // Matrix multiplications of a warpgroup (wgmma, PTX ISA 9.7.15). They run asynchronously: registers

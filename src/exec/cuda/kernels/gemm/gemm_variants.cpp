@@ -98,6 +98,13 @@ constexpr std::array kTiles = {
                .cuts = true,
                .copies = true,
                .boxes_in_stage = true},
+    swapped({.tile_m = 144, .tile_n = 128, .stages = 5, .cluster = 1}),
+    swapped({.tile_m = 144,
+             .tile_n = 256,
+             .stages = 4,
+             .cluster = 1,
+             .boxes = 4,
+             .boxes_in_stage = true}),
     swapped({.tile_m = 160, .tile_n = 128, .stages = 5, .cluster = 1, .boxes = 4}),
     swapped(
         {.tile_m = 160, .tile_n = 128, .stages = 5, .cluster = 1, .boxes = 4, .ping_pong = true}),
@@ -114,6 +121,7 @@ constexpr std::array kTiles = {
     swapped(
         {.tile_m = 96, .tile_n = 192, .stages = 5, .cluster = 2, .boxes = 4, .ping_pong = true}),
     swapped({.tile_m = 192, .tile_n = 128, .stages = 4, .cluster = 1}),
+    swapped({.tile_m = 208, .tile_n = 128, .stages = 5, .cluster = 1, .boxes = 4}),
     without_copies({.tile_m = 192, .tile_n = 128, .stages = 4, .cluster = 1, .ping_pong = true}),
     without_copies(
         {.tile_m = 192, .tile_n = 256, .stages = 4, .cluster = 1, .boxes_in_stage = true}),

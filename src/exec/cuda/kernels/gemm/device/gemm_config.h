@@ -95,7 +95,11 @@ struct GemmConfig {
   HP_SHARED_CODE int stage_bytes() const { return a_bytes() + b_bytes(); }
   // A staged box of C: rows of 128 bytes, or of 64.
   HP_SHARED_CODE int store_columns() const { return out == Element::F32 ? 32 : box_columns(); }
-  HP_SHARED_CODE int store_rows() const { return !swapped || tile_m % 64 == 0 ? 64 : 32; }
+  HP_SHARED_CODE int store_rows() const {
+    int rows = 64;
+    while (swapped && tile_m % rows != 0) rows -= 16;
+    return rows;
+  }
   HP_SHARED_CODE int store_row_bytes() const { return store_columns() * bytes_of(out); }
   HP_SHARED_CODE int box_bytes() const { return store_rows() * store_row_bytes(); }
   // A slice's boxes: those of the same rows follow each other.
@@ -172,7 +176,7 @@ HP_SHARED_CODE bool legal(const GemmConfig& config) {
   // columns.
   const int columns = config.cluster == 2 ? 32 : 64;
   const bool fits = config.swapped
-                        ? config.tile_m % 32 == 0 && config.tile_m <= 256 &&
+                        ? config.tile_m % 16 == 0 && config.tile_m <= 256 &&
                               config.block_n() % 64 == 0 && config.store == GemmStore::Bulk &&
                               !config.has_maps() && !config.groups && !config.m_major
                         : config.block_m() % 64 == 0 && config.tile_n % columns == 0;
