@@ -45,7 +45,7 @@ struct GemmKChunk {
 };
 
 struct GemmPanel {
-  TensorMap c;  // n x rows, box GemmConfig::store_columns() x 64, or x chunk_rows() with groups
+  TensorMap c;  // n x rows, box GemmConfig::store_columns() x store_rows(); groups: x chunk_rows()
   void* c_address;
   std::int64_t c_stride;   // elements from row to row
   std::uint32_t* done;     // grows by one per block of C that a consumer stored; null: not counted

@@ -28,8 +28,8 @@ enum class GemmMap : std::uint8_t {
   Gelu,
 };
 
-// One kernel variant. Two consumer warpgroups each compute half of a tile's rows, or, with
-// `ping_pong`, alternate tiles, so that one stores while the other multiplies.
+// One kernel variant. Two consumer warpgroups each compute half of a tile's rows, or columns if
+// `swapped`. With `ping_pong` they alternate tiles, so that one stores while the other multiplies.
 // With `few_rows` (few_rows.cuh) one cluster has all rows of C, and a consumer 64 of its columns.
 struct GemmConfig {
   int tile_m = 128;
@@ -168,8 +168,7 @@ HP_SHARED_CODE bool legal_few_rows(const GemmConfig& config) {
          config.shared_bytes() <= kSharedMemoryLimit;
 }
 
-// What a variant must satisfy. A consumer thread holds tile_n / 2 accumulators for each slice,
-// 192 at most.
+// What a variant must satisfy. A consumer thread holds at most 192 accumulators.
 HP_SHARED_CODE bool legal(const GemmConfig& config) {
   if (config.few_rows) return legal_few_rows(config) && !config.m_major;
   // TMA takes as long for a row of 64 bytes as for one of 128, so pairs alone have boxes of 32

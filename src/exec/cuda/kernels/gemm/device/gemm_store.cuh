@@ -6,7 +6,7 @@
 #include "exec/cuda/kernels/gemm/device/gemm_walk.cuh"
 #include "exec/cuda/signals/device/signal.cuh"
 
-// The epilogue. A consumer stages boxes of 64 rows of 64 or 128 bytes in shared memory, in a ring
+// The epilogue. A consumer stages boxes of C (GemmConfig::store_rows) in shared memory, in a ring
 // of GemmConfig::boxes. Its store warp stores them by TMA and publishes the consumer's block of C
 // once all its boxes are written. For a tile cut along K, the part that finishes last adds up all
 // parts in their order, so the result does not depend on which part that is.
