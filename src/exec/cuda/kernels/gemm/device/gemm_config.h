@@ -96,9 +96,9 @@ struct GemmConfig {
   // A staged box of C: rows of 128 bytes, or of 64.
   HP_SHARED_CODE int store_columns() const { return out == Element::F32 ? 32 : box_columns(); }
   HP_SHARED_CODE int store_rows() const {
-    int rows = 64;
-    while (swapped && tile_m % rows != 0) rows -= 16;
-    return rows;
+    if (!swapped || tile_m % 64 == 0) return 64;
+    if (tile_m % 32 == 0) return 32;
+    return tile_m % 48 == 0 ? 48 : 16;
   }
   HP_SHARED_CODE int store_row_bytes() const { return store_columns() * bytes_of(out); }
   HP_SHARED_CODE int box_bytes() const { return store_rows() * store_row_bytes(); }
