@@ -16,119 +16,78 @@ using device::GemmLayout;
 using device::GemmMap;
 using device::GemmStore;
 
-// Measurements of each tile: kernel_times.md.
-constexpr GemmConfig few_rows(int rows, int columns, int stages, int cluster = 1) {
+// Tiles of many rows, which may be cut along K. `boxes`: of C for each consumer.
+constexpr GemmConfig tile(int rows, int columns, int stages, int cluster, int boxes = 2) {
   return {.tile_m = rows,
           .tile_n = columns,
           .stages = stages,
           .cluster = cluster,
-          .cuts = true,
-          .copies = true,
-          .few_rows = true};
+          .boxes = boxes,
+          .cuts = true};
+}
+
+constexpr GemmConfig ping_pong(GemmConfig config) {
+  config.ping_pong = true;
+  return config;
+}
+
+constexpr GemmConfig in_stage(GemmConfig config) {
+  config.boxes_in_stage = true;
+  return config;
 }
 
 constexpr GemmConfig swapped(GemmConfig config) {
-  config.cuts = config.copies = config.swapped = true;
+  config.swapped = true;
   return config;
 }
 
-// Their 192 sums leave no registers for copies.
-constexpr GemmConfig without_copies(GemmConfig config) {
-  config = swapped(config);
-  config.copies = false;
+// 192 sums of a thread leave no registers for copies.
+constexpr GemmConfig copying(GemmConfig config) {
+  config.copies = true;
   return config;
 }
 
+constexpr GemmConfig of_groups(GemmConfig config) {
+  config.cuts = false;
+  config.groups = true;
+  return config;
+}
+
+constexpr GemmConfig few_rows(int rows, int columns, int stages, int cluster = 1) {
+  GemmConfig config = copying(tile(rows, columns, stages, cluster));
+  config.few_rows = true;
+  return config;
+}
+
+// Measurements of each tile: kernel_times.md.
 constexpr std::array kTiles = {
-    GemmConfig{
-        .tile_m = 128, .tile_n = 256, .stages = 4, .cluster = 2, .cuts = true, .copies = true},
-    GemmConfig{.tile_m = 128,
-               .tile_n = 128,
-               .stages = 6,
-               .cluster = 2,
-               .ping_pong = true,
-               .cuts = true,
-               .copies = true},
-    GemmConfig{
-        .tile_m = 128, .tile_n = 256, .stages = 4, .cluster = 1, .cuts = true, .copies = true},
-    GemmConfig{.tile_m = 128,
-               .tile_n = 128,
-               .stages = 6,
-               .cluster = 1,
-               .ping_pong = true,
-               .cuts = true,
-               .copies = true},
-    GemmConfig{.tile_m = 128, .tile_n = 128, .stages = 6, .cluster = 2, .cuts = true},
-    GemmConfig{.tile_m = 128,
-               .tile_n = 192,
-               .stages = 5,
-               .cluster = 2,
-               .cuts = true,
-               .boxes_in_stage = true},
-    GemmConfig{.tile_m = 128,
-               .tile_n = 320,
-               .stages = 4,
-               .cluster = 2,
-               .boxes = 3,
-               .cuts = true,
-               .boxes_in_stage = true},
-    GemmConfig{.tile_m = 128,
-               .tile_n = 192,
-               .stages = 4,
-               .cluster = 2,
-               .boxes = 3,
-               .ping_pong = true,
-               .cuts = true},
-    GemmConfig{
-        .tile_m = 64, .tile_n = 320, .stages = 4, .cluster = 2, .ping_pong = true, .cuts = true},
-    GemmConfig{.tile_m = 128, .tile_n = 64, .stages = 8, .cluster = 1, .cuts = true},
-    GemmConfig{.tile_m = 128,
-               .tile_n = 160,
-               .stages = 6,
-               .cluster = 2,
-               .boxes = 4,
-               .cuts = true,
-               .copies = true,
-               .boxes_in_stage = true},
-    GemmConfig{.tile_m = 128,
-               .tile_n = 224,
-               .stages = 5,
-               .cluster = 2,
-               .boxes = 4,
-               .cuts = true,
-               .copies = true,
-               .boxes_in_stage = true},
-    swapped({.tile_m = 144, .tile_n = 128, .stages = 5, .cluster = 1}),
-    swapped({.tile_m = 144,
-             .tile_n = 256,
-             .stages = 4,
-             .cluster = 1,
-             .boxes = 4,
-             .boxes_in_stage = true}),
-    swapped({.tile_m = 160, .tile_n = 128, .stages = 5, .cluster = 1, .boxes = 4}),
-    swapped(
-        {.tile_m = 160, .tile_n = 128, .stages = 5, .cluster = 1, .boxes = 4, .ping_pong = true}),
-    swapped(
-        {.tile_m = 160, .tile_n = 128, .stages = 5, .cluster = 2, .boxes = 4, .ping_pong = true}),
-    swapped({.tile_m = 160,
-             .tile_n = 256,
-             .stages = 4,
-             .cluster = 1,
-             .boxes = 4,
-             .boxes_in_stage = true}),
-    swapped(
-        {.tile_m = 96, .tile_n = 128, .stages = 6, .cluster = 2, .boxes = 4, .ping_pong = true}),
-    swapped(
-        {.tile_m = 96, .tile_n = 192, .stages = 5, .cluster = 2, .boxes = 4, .ping_pong = true}),
-    swapped({.tile_m = 192, .tile_n = 128, .stages = 4, .cluster = 1}),
-    swapped({.tile_m = 208, .tile_n = 128, .stages = 5, .cluster = 1, .boxes = 4}),
-    without_copies({.tile_m = 192, .tile_n = 128, .stages = 4, .cluster = 1, .ping_pong = true}),
-    without_copies(
-        {.tile_m = 192, .tile_n = 256, .stages = 4, .cluster = 1, .boxes_in_stage = true}),
-    swapped({.tile_m = 224, .tile_n = 128, .stages = 4, .cluster = 1, .boxes = 4}),
-    GemmConfig{
-        .tile_m = 64, .tile_n = 256, .stages = 4, .cluster = 1, .ping_pong = true, .groups = true},
-    GemmConfig{.tile_m = 128, .tile_n = 256, .stages = 4, .cluster = 1, .groups = true},
+    copying(tile(128, 256, 4, 2)),
+    copying(ping_pong(tile(128, 128, 6, 2))),
+    copying(tile(128, 256, 4, 1)),
+    copying(ping_pong(tile(128, 128, 6, 1))),
+    tile(128, 128, 6, 2),
+    in_stage(tile(128, 192, 5, 2)),
+    in_stage(tile(128, 320, 4, 2, 3)),
+    ping_pong(tile(128, 192, 4, 2, 3)),
+    ping_pong(tile(64, 320, 4, 2)),
+    tile(128, 64, 8, 1),
+    copying(in_stage(tile(128, 160, 6, 2, 4))),
+    copying(in_stage(tile(128, 224, 5, 2, 4))),
+    copying(ping_pong(swapped(tile(96, 128, 6, 2, 4)))),
+    copying(ping_pong(swapped(tile(96, 192, 5, 2, 4)))),
+    copying(swapped(tile(144, 128, 5, 1))),
+    copying(in_stage(swapped(tile(144, 256, 4, 1, 4)))),
+    copying(swapped(tile(160, 128, 5, 1, 4))),
+    copying(ping_pong(swapped(tile(160, 128, 5, 1, 4)))),
+    copying(ping_pong(swapped(tile(160, 128, 5, 2, 4)))),
+    copying(in_stage(swapped(tile(160, 256, 4, 1, 4)))),
+    copying(swapped(tile(192, 128, 4, 1))),
+    ping_pong(swapped(tile(192, 128, 4, 1))),
+    in_stage(swapped(tile(192, 256, 4, 1))),
+    copying(swapped(tile(208, 128, 5, 1, 4))),
+    copying(swapped(tile(224, 128, 4, 1, 4))),
+    of_groups(ping_pong(tile(64, 256, 4, 1))),
+    of_groups(tile(128, 256, 4, 1)),
     few_rows(8, 128, 12),
     few_rows(16, 64, 20),
     few_rows(16, 128, 10),
