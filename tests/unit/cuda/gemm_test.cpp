@@ -168,12 +168,6 @@ TEST(GemmChoice, panels_that_are_no_multiples_of_128_rows_take_tiles_that_fit_th
   EXPECT_EQ(arrivals(spec.panels[0], spec.n, leaving), 2U * 4096 / 128);
 }
 
-TEST(GemmConfig, of_every_tile_is_legal) {
-  for (const device::GemmConfig& tile : gemm_tiles()) {
-    EXPECT_TRUE(device::legal(tile)) << tile.tile_m << "x" << tile.tile_n << "c" << tile.cluster;
-  }
-}
-
 TEST(GemmConfig, swapped_has_any_number_of_rows_in_steps_of_16) {
   device::GemmConfig config{.tile_m = 160, .tile_n = 128, .stages = 4, .boxes = 4, .swapped = true};
   EXPECT_TRUE(device::legal(config));

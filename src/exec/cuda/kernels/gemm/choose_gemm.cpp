@@ -58,9 +58,9 @@ bool has_one_row_of_tiles(const GemmSpec& spec, const GemmConfig& config) {
   return spec.panels.size() == 1 && spec.panels.front().rows <= config.tile_m * config.cluster;
 }
 
-// The least clocks of a stage that weights from memory allow: the time until one is filled, by the
-// stages of a ring. The tiles above each other, of a band of `group` rows of tiles, load the same
-// weights, and the L2 cache has them for all but the first.
+// The least clocks of a stage that weights from memory allow: the time in which memory fills a ring
+// of stages, divided by their number. Of a band of `group` rows of tiles, those above each other
+// load the same weights, and the L2 cache has them for all but the first.
 double fill_clocks(const GemmSpec& spec, const GemmConfig& config, int group,
                    std::int64_t active_blocks) {
   constexpr double kLatency = 1900;

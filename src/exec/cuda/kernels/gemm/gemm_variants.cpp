@@ -41,7 +41,8 @@ constexpr GemmConfig swapped(GemmConfig config) {
   return config;
 }
 
-// 192 sums of a thread leave no registers for copies.
+// Some of its thread blocks may make fused copies. 192 sums of a thread leave no registers for
+// that.
 constexpr GemmConfig copying(GemmConfig config) {
   config.copies = true;
   return config;
@@ -100,6 +101,9 @@ constexpr std::array kTiles = {
     few_rows(96, 128, 6, 2),
     few_rows(128, 128, 5, 2),
 };
+
+// A tile that no variant could have would never be chosen, and nobody would notice.
+static_assert(std::ranges::all_of(kTiles, device::legal));
 
 using Maps = std::array<GemmMap, GemmConfig::kMostMaps>;
 
