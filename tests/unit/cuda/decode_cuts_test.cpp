@@ -103,8 +103,8 @@ TEST(DecodeCuts, are_arguments_of_the_kernel) {
   EXPECT_EQ(plan.args.group.number, 16);
   EXPECT_EQ(plan.args.cuts.cuts.number, 4);
   EXPECT_EQ(plan.args.cuts.sequences.number, 3);
-  EXPECT_EQ(plan.maps[0].box, (std::array<int, 4>{64, 16, 1, 1}));
-  EXPECT_EQ(plan.maps[1].sizes[1], 2);
+  EXPECT_EQ(plan.args.queries, pointer_to<const void>(spec.panels.front().queries.address));
+  EXPECT_EQ(plan.maps[0].sizes[1], 2);
 }
 
 TEST(DecodeCuts, are_walked_one_after_the_other) {

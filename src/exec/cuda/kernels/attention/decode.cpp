@@ -24,7 +24,6 @@ constexpr std::int64_t kLatentKeys = 576;
 constexpr std::int64_t kLatentValues = 512;
 constexpr std::int64_t kMostCuts = 8;
 constexpr std::int64_t kLeastBoxRows = 8;  // of a swizzled box
-constexpr int kBoxColumns = 64;            // of 16-bit values
 constexpr const char* kShares = "keys in ";
 constexpr const char* kOfShares = " shares";
 constexpr const char* kGroups = " heads in ";
@@ -109,16 +108,6 @@ TensorMapSpec map_of_keys(const AttentionSpec& spec, const HeadTensor& tensor, i
                        .heads = spec.kv_heads,
                        .columns = spec.query_dim},
                       spec.element, rows);
-}
-
-TensorMapSpec map_of_queries(const AttentionSpec& spec) {
-  const AttentionPanelSpec& panel = spec.panels.front();
-  TensorMapSpec map = map_of_heads(
-      panel.queries,
-      {.batch = spec.batch, .rows = panel.rows, .heads = spec.heads, .columns = spec.query_dim},
-      spec.element, static_cast<int>(panel.rows));
-  map.box = {kBoxColumns, static_cast<int>(group_of(spec)), static_cast<int>(panel.rows), 1};
-  return map;
 }
 
 device::DecodeTables tables_of(const AttentionSpec& spec) {
@@ -333,9 +322,10 @@ DecodePlan plan_decode(const AttentionSpec& spec) {
   const int cuts = cut_heads(spec);
   DecodePlan plan;
   plan.pairs = count_pairs(spec);
-  plan.maps = {map_of_queries(spec), map_of_keys(spec, chunk.keys, rows),
-               map_of_keys(spec, chunk.values, rows)};
+  plan.maps = {map_of_keys(spec, chunk.keys, rows), map_of_keys(spec, chunk.values, rows)};
   DecodeArgs& args = plan.args;
+  args.queries = pointer_to<const void>(panel.queries.address);
+  args.query_strides = panel.queries.strides;
   args.output = pointer_to<void>(panel.output.address);
   args.lse = pointer_to<float>(panel.lse.address);
   args.strides = panel.output.strides;

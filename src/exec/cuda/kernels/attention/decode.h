@@ -53,7 +53,7 @@ namespace harpe::cuda {
 struct DecodePlan {
   device::DecodeArgs args{};
   device::DecodeExchange exchange{};  // if the spec has results; without counters and memory
-  std::array<TensorMapSpec, 3> maps;  // queries, keys, values
+  std::array<TensorMapSpec, 2> maps;  // keys, values
   std::int64_t pairs = 0;
 };
 

@@ -17,9 +17,8 @@ Checked<PreparedDecode> PreparedDecode::make(KernelLibrary& library, const Atten
   HP_TRY(const LoadedKernel* kernel, library.load(decode_variant(config)));
   PreparedDecode decode(library, *kernel);
   DecodePlan plan = plan_decode(spec);
-  HP_TRY(plan.args.queries, encode_map(device.driver(), plan.maps[0]));
-  HP_TRY(plan.args.keys, encode_map(device.driver(), plan.maps[1]));
-  HP_TRY(plan.args.values, encode_map(device.driver(), plan.maps[2]));
+  HP_TRY(plan.args.keys, encode_map(device.driver(), plan.maps[0]));
+  HP_TRY(plan.args.values, encode_map(device.driver(), plan.maps[1]));
   const bool is_own = sums == nullptr;
   if (is_own) sums = std::make_shared<StreamSums>();
   sums->reserve_parts(spec.shares * device::state_floats(config) * kFloat);

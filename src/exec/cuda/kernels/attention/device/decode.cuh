@@ -37,7 +37,6 @@ HP_DEVICE void decode(const DecodeArgs& args, const DecodeExchange* exchange, co
   if (warp == kDecodeWarps) {
     shared.init_barriers();
     if (threadIdx.x % 32 == 0) {
-      prefetch_map(&args.queries);
       prefetch_map(&args.keys);
       prefetch_map(&args.values);
     }

@@ -18,30 +18,33 @@ struct DecodeTables {
   int first_key;                 // index in the sequence, or the storage, of the first key here
 };
 
+// What the loading warp reads first comes first: a line of arguments that a block has not read yet
+// takes some 200 clocks.
 struct DecodeArgs {
-  TensorMap queries;  // head_dim, heads, rows, batch; boxes of 64 columns, a head group, rows
-  TensorMap keys;     // head_dim, kv_heads, rows, batch; boxes of 64 columns by box_rows
-  TensorMap values;   // likewise; unused if keys hold their values
-  void* output;       // [batch, row, head, value_dim], `strides`
-  float* lse;         // natural logarithm; may be null
-  AttentionStrides strides;
-  AttentionStrides lse_strides;
+  TensorMap keys;    // head_dim, kv_heads, rows, batch; boxes of 64 columns by box_rows
+  TensorMap values;  // likewise; unused if keys hold their values
   DecodeTables tables;
-  float* states;  // state_floats for each thread block; all bits are 1 before and after
+  int keys_are_fixed;     // no kernel of the execution writes keys, values or tables
+  int keys_per_sequence;  // rows of keys on this rank; with pages, of its whole storage
   int batch;
   Divisor kv_heads;
-  Divisor group;   // query heads of a head group
-  Divisor shares;  // thread blocks of the grid
-  Divisor tiles;   // key tiles of each pair, unless there are lengths
+  Divisor shares;   // thread blocks of the grid
+  Divisor tiles;    // key tiles of each pair, unless there are lengths
+  int box_rows;     // of keys and values; divides a tile, and a page
+  int boxes;        // of a tile of keys, or of values
+  int batch_step;   // 0: all sequences share one storage; else 1
+  DecodeCuts cuts;  // read only with cuts_heads(DecodeConfig)
+  Divisor group;    // query heads of a head group
   int queries_per_sequence;
-  int keys_per_sequence;  // rows of keys on this rank; with pages, of its whole storage
-  int batch_step;         // 0: all sequences share one storage; else 1
-  int box_rows;           // of keys and values; divides a tile, and a page
-  int boxes;              // of a tile of keys, or of values
-  int keys_are_fixed;     // no kernel of the execution writes keys, values or tables
-  float scale_log2;       // scale of the scores x log2(e), positive
-  float slack;            // how far a column's reference may lie below its maximum, in scores
-  DecodeCuts cuts;        // read only with cuts_heads(DecodeConfig)
+  float scale_log2;     // scale of the scores x log2(e), positive
+  float slack;          // how far a column's reference may lie below its maximum, in scores
+  const void* queries;  // [batch, row, head, head_dim], `query_strides`
+  AttentionStrides query_strides;
+  void* output;  // [batch, row, head, value_dim], `strides`
+  float* lse;    // natural logarithm; may be null
+  AttentionStrides strides;
+  AttentionStrides lse_strides;
+  float* states;  // state_floats for each thread block; all bits are 1 before and after
 };
 
 inline constexpr int kMostDecodeResults = 8;

@@ -77,19 +77,36 @@ struct DecodeColumn {
   float sums[kSums];
 };
 
-// Combines two states of a column; a state without keys has weight 0 and is ignored.
+// The reference of a state, unless it is without keys.
+template <DecodeConfig kConfig>
+HP_DEVICE float reference_of(const DecodeColumn<kConfig>& state) {
+  return state.weights != 0 ? state.reference : decode_nothing();  // NaN too
+}
+
+// Moves a state to a reference that is no lower.
+template <DecodeConfig kConfig>
+HP_DEVICE void rescale(DecodeColumn<kConfig>& state, float reference) {
+  const float factor = state.weights != 0 ? exp2_fast(state.reference - reference) : 0.0F;
+  state.reference = reference;
+  state.weights *= factor;
+#pragma unroll
+  for (int i = 0; i < state.kSums; ++i) state.sums[i] *= factor;
+}
+
+// Adds a state to one whose reference is no lower.
+template <DecodeConfig kConfig>
+HP_DEVICE void add_scaled(DecodeColumn<kConfig>& own, const DecodeColumn<kConfig>& other) {
+  const float factor = other.weights != 0 ? exp2_fast(other.reference - own.reference) : 0.0F;
+  own.weights += other.weights * factor;
+#pragma unroll
+  for (int i = 0; i < own.kSums; ++i) own.sums[i] += other.sums[i] * factor;
+}
+
+// Adds a state to another; one without keys has weight 0 and is ignored.
 template <DecodeConfig kConfig>
 HP_DEVICE void add_state(DecodeColumn<kConfig>& own, const DecodeColumn<kConfig>& other) {
-  const bool begun = own.weights != 0;
-  const bool adds = other.weights != 0;
-  const float both = fmaxf(other.reference, own.reference);
-  const float most = begun ? (adds ? both : own.reference) : other.reference;
-  const float before = begun ? exp2_fast(own.reference - most) : 0.0F;
-  const float factor = adds ? exp2_fast(other.reference - most) : 0.0F;
-  own.reference = most;
-  own.weights = own.weights * before + other.weights * factor;
-#pragma unroll
-  for (int i = 0; i < own.kSums; ++i) own.sums[i] = own.sums[i] * before + other.sums[i] * factor;
+  rescale(own, fmaxf(reference_of(own), reference_of(other)));
+  add_scaled(own, other);
 }
 
 // The thread's first element of the head's result.
@@ -112,7 +129,7 @@ HP_DEVICE std::int64_t offset_of(const AttentionStrides& strides, int batch, int
 }
 
 template <Element kOutput>
-HP_DEVICE void store_value(void* output, std::int64_t at, float value) {
+HP_DEVICE void store_value(void* output, int at, float value) {
   if constexpr (kOutput == Element::F32) {
     static_cast<float*>(output)[at] = value;
   } else {
@@ -121,18 +138,32 @@ HP_DEVICE void store_value(void* output, std::int64_t at, float value) {
   }
 }
 
-// Stores the thread's elements of a column, from element `at` on, and lse if it is not null.
+// Where a thread stores a column. It is found before the states to join have come, in time that is
+// free.
+struct DecodeTarget {
+  void* output;  // the thread's first element; null: nothing is stored
+  float* lse;    // null: another thread stores it, or none
+  float4* kept;  // not null: the state is kept here instead (DecodeExchange::kept)
+};
+
+// Element `at` of an output.
+template <Element kOutput>
+HP_DEVICE void* element_of(void* output, std::int64_t at) {
+  constexpr int kBytes = kOutput == Element::F32 ? 4 : 2;
+  return static_cast<std::uint8_t*>(output) + at * kBytes;
+}
+
+// Stores the thread's elements of a column, and lse.
 template <Element kOutput, DecodeConfig kConfig>
-HP_DEVICE void store_column(const DecodeColumn<kConfig>& own, void* output, std::int64_t at,
-                            float* lse) {
+HP_DEVICE void store_column(const DecodeColumn<kConfig>& own, const DecodeTarget& to) {
   const bool any = own.weights != 0;  // NaN too
-  const float factor = any ? 1 / own.weights : 0.0F;
+  const float factor = any ? reciprocal_fast(own.weights) : 0.0F;
 #pragma unroll
   for (int i = 0; i < own.kSums; ++i) {
-    store_value<kOutput>(output, at + value_step(i), any ? own.sums[i] * factor : 0.0F);
+    store_value<kOutput>(to.output, value_step(i), any ? own.sums[i] * factor : 0.0F);
   }
-  if (lse == nullptr) return;
-  *lse = any ? natural(own.reference + log2f(own.weights)) : decode_nothing();
+  if (to.lse == nullptr) return;
+  *to.lse = any ? natural(own.reference + log2_fast(own.weights)) : decode_nothing();
 }
 
 }  // namespace harpe::device

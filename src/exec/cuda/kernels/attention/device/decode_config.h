@@ -51,8 +51,9 @@ HP_SHARED_CODE int scored_blocks(const DecodeConfig& config) {
 HP_SHARED_CODE int value_blocks(const DecodeConfig& config) {
   return config.value_dim / (splits_keys(config) ? 64 : 128);
 }
-// Two do not fit beside tiles that hold keys and values.
-HP_SHARED_CODE int query_buffers(const DecodeConfig& config) {
+// Parts of pairs that the producer describes ahead of the consumers. Just one if the sums of a pair
+// are parked in the buffer of queries, which is free again when all consumers have ended the part.
+HP_SHARED_CODE int pieces_ahead(const DecodeConfig& config) {
   return values_in_keys(config) ? 1 : 2;
 }
 
@@ -66,12 +67,12 @@ HP_SHARED_CODE int weight_bytes(const DecodeConfig& config) {
   return config.columns * tile_keys(config) * 2;
 }
 // Whether a pair's sums, at its end, are moved to the buffers of queries and weights, because
-// registers do not hold them beside the states to join. Requires one buffer of queries.
+// registers do not hold them beside the states to join. Requires pieces_ahead() = 1.
 HP_SHARED_CODE bool parks_sums(const DecodeConfig& config) { return value_blocks(config) > 1; }
 
 // Queries and weights, or the sums of all consumers.
 HP_SHARED_CODE int buffer_bytes(const DecodeConfig& config) {
-  const int buffers = query_buffers(config) * query_bytes(config) + 2 * weight_bytes(config);
+  const int buffers = query_bytes(config) + 2 * weight_bytes(config);
   const int sums = parks_sums(config) ? config.columns * config.value_dim * 4 : 0;
   return buffers > sums ? buffers : sums;
 }

@@ -16,7 +16,8 @@ template <DecodeConfig kConfig>
 class DecodeConsumer {
  public:
   HP_DEVICE DecodeConsumer(const DecodeArgs& args, DecodeShared<kConfig> shared)
-      : shared_(shared),
+      : args_(args),
+        shared_(shared),
         sync_(shared.sync()),
         place_(DecodePlace::of_thread()),
         used_(args.group.number * args.queries_per_sequence),
@@ -27,17 +28,19 @@ class DecodeConsumer {
     int lowest = 0;  // the lowest of the `ended` consecutive pairs that the block has ended
     int ended = 0;
     for (;;) {
-      wait_barrier(&sync_.query_filled[queries_.slot], queries_.parity);
-      const DecodePiece piece = sync_.pieces[queries_.slot];
+      wait_barrier(&sync_.piece_filled[pieces_.slot], pieces_.parity);
+      const DecodePiece piece = sync_.pieces[pieces_.slot];
       if (piece.tiles == 0) break;
+      load_queries(piece);
+      DecodeFinish<kConfig> finish(shared_, place_, piece);
       start();
       for (int tile = 0; tile < piece.tiles; ++tile) add_tile();
-      Barrier* const emptied = &sync_.query_emptied[queries_.slot];
-      queries_.advance();
+      Barrier* const emptied = &sync_.piece_emptied[pieces_.slot];
+      pieces_.advance();
       if constexpr (!parks_sums(kConfig)) release(emptied);
-      DecodeFinish<kConfig>(shared_, place_, piece).run(state_);
-      // Sums were in the only buffer of queries, and in those of weights. No warp begins the next
-      // piece before all have released it.
+      finish.run(state_);
+      // Sums were in the buffers of queries and weights. No warp begins the next piece before all
+      // have released this one.
       if constexpr (parks_sums(kConfig)) {
         fence_proxy_async_shared();
         release(emptied);
@@ -68,6 +71,25 @@ class DecodeConsumer {
   static constexpr bool kSplitKeys = splits_keys(kConfig);
   static constexpr int kVote = 1;  // named barriers
   static constexpr int kMove = 2;
+
+  // Not by the copy engine, where they would come behind all keys of the ring: these need not wait
+  // for the kernel before. Requires: no warp multiplies queries of the piece before.
+  HP_DEVICE void load_queries(const DecodePiece& piece) const {
+    constexpr int kUnits = kConfig.head_dim / 8;  // of 16 bytes
+    for (int at = place_.thread; at < used_ * kUnits; at += kDecodeConsumers) {
+      const int column = at / kUnits;
+      const int unit = at % kUnits;
+      const std::int64_t head = piece.group * args_.group.number + column % args_.group;
+      const std::int64_t from =
+          offset_of(args_.query_strides, piece.sequence, column / args_.group, head) + unit * 8;
+      const auto* const queries = static_cast<const std::uint16_t*>(args_.queries) + from;
+      const uint4 values = __ldcg(reinterpret_cast<const uint4*>(queries));
+      const auto to = swizzled(unit / 8 * DecodeShared<kConfig>::kColumnBox, column, unit % 8 * 16);
+      *reinterpret_cast<uint4*>(shared_.queries() + to) = values;
+    }
+    fence_proxy_async_shared();
+    sync_threads(kMove, kDecodeConsumers);
+  }
 
   HP_DEVICE void start() {
 #pragma unroll
@@ -113,8 +135,7 @@ class DecodeConsumer {
   HP_DEVICE void multiply_keys() {
     const int slot = ring_.slot;
     const std::uint8_t* const own = shared_.slot(slot) + first_key(0) * 128;
-    const std::uint8_t* const scored =
-        shared_.queries(queries_.slot) + Columns::first_scored(place_) * 128;
+    const std::uint8_t* const scored = shared_.queries() + Columns::first_scored(place_) * 128;
     const std::uint64_t all_keys = uniform(k_major(own));
     const std::uint64_t queries = uniform(k_major(scored));
     wait_barrier(&sync_.filled[slot], ring_.parity);
@@ -292,8 +313,7 @@ class DecodeConsumer {
 #pragma unroll
       for (int k = 0; k < (kSplitKeys ? kBlocks * 64 : kTile) / 16; ++k) {
         Wgmma<kConfig.columns, kConfig.element, false>::multiply_transposed(
-            state_.sums[block],
-            from + k * kNMajorStep + block * (DecodeShared<kConfig>::kBox >> 4),
+            state_.sums[block], from + k * kNMajorStep + block * (DecodeShared<kConfig>::kBox >> 4),
             by + k % 4 * kKMajorStep + k / 4 * (DecodeShared<kConfig>::kColumnBox >> 4), true);
       }
     }
@@ -313,6 +333,7 @@ class DecodeConsumer {
     if (place_.lane == 0) arrive(emptied);
   }
 
+  const DecodeArgs& args_;
   DecodeShared<kConfig> shared_;
   DecodeSync& sync_;
   DecodePlace place_;
@@ -321,7 +342,7 @@ class DecodeConsumer {
   float slack_;
   int buffer_ = 0;
   bool exceeds_ = false;
-  Ring<query_buffers(kConfig)> queries_;
+  Ring<pieces_ahead(kConfig)> pieces_;
   Ring<kConfig.slots> ring_;
   State state_;
   float limits_[kOwn];  // a score above it moves the reference

@@ -11,6 +11,12 @@
 // Blocks send all states before they wait, so ranks never wait in a cycle.
 namespace harpe::device {
 
+// Where a thread's share of another rank's state of a column lies.
+struct DecodeSource {
+  const float* values;
+  const float* lse;
+};
+
 // Used by all consumer threads of the block that ends a pair.
 template <DecodeConfig kConfig>
 class DecodeOutbox {
@@ -23,19 +29,23 @@ class DecodeOutbox {
         cuts_(shared.sync().cuts),
         place_(place) {}
 
-  // Stores or keeps the thread's share of a column. Requires: the column is in use.
-  HP_DEVICE void store(const Column& own, int sequence, int group, int column) const {
+  // Where the thread's share of a column is stored or kept. Requires: the column is in use.
+  [[nodiscard]] HP_DEVICE DecodeTarget target(int sequence, int group, int column) const {
     const int head = head_of(group, column);
     const DecodeResult& result = exchange_.results[head / exchange_.heads];
-    if (result.addends > 0) {
-      float4* const to = kept_at(sequence, group, column);
+    if (result.addends > 0) return {nullptr, nullptr, kept_at(sequence, group, column)};
+    return target_in<Element::F32>(result, sequence, head, column);
+  }
+
+  HP_DEVICE void store(const Column& own, const DecodeTarget& to) const {
+    if (to.kept == nullptr) {
+      store_column<Element::F32>(own, to);
+      return;
+    }
 #pragma unroll
-      for (int block = 0; block < kBlocks; ++block) {
-        to[block * kThreads] = make_float4(own.reference, own.weights, own.sums[2 * block],
-                                           own.sums[2 * block + 1]);
-      }
-    } else {
-      put<Element::F32>(own, result, sequence, head, column);
+    for (int block = 0; block < kBlocks; ++block) {
+      to.kept[block * kThreads] =
+          make_float4(own.reference, own.weights, own.sums[2 * block], own.sums[2 * block + 1]);
     }
   }
 
@@ -54,26 +64,57 @@ class DecodeOutbox {
   }
 
   // Combines the kept heads of `count` pairs from `first` on, which this block has ended, with
-  // their addends. By all consumer threads, also those without sums.
+  // their addends. By all consumer threads, also those without sums. Places are found before the
+  // addends are there, because code takes long when it runs for the first time.
   HP_DEVICE void add_up(int first, int count, bool has_sums) const {
-    if (exchange_.addend_count == 0 || count == 0) return;
-    const bool expired = await_addends();
-    let_next_kernel_begin();
-    if (expired || !has_sums) return;
+    if (exchange_.addend_count == 0) return;
+    bool are_there = false;
+#pragma unroll 1
     for (int pair = first; pair < first + count; ++pair) {
-#pragma unroll(kBlocks == 1 ? kColumns : 1)
-      for (int i = 0; i < kColumns; ++i) {
-        const int column = place_.column(i);
-        if (column < results_.columns) add(pair, column);
+#pragma unroll 1
+      for (int begin = 0; begin < kColumns; begin += kTogether) {
+        Kept kept[kTogether];
+        DecodeSource from[kTogether];
+#pragma unroll
+        for (int i = 0; i < kTogether; ++i) {
+          if (has_sums) kept[i] = take(pair, place_.column(begin + i));
+          from[i] = source_of(kept[i], 0);
+        }
+        if (!are_there && !await_addends()) return;
+        are_there = true;
+        for (int addend = 0; addend < exchange_.addend_count; ++addend) {
+          Column others[kTogether];
+#pragma unroll
+          for (int i = 0; i < kTogether; ++i) others[i] = load(from[i]);
+#pragma unroll
+          for (int i = 0; i < kTogether; ++i) from[i] = source_of(kept[i], addend + 1);
+#pragma unroll
+          for (int i = 0; i < kTogether; ++i) add_state(kept[i].own, others[i]);
+        }
+#pragma unroll
+        for (int i = 0; i < kTogether; ++i) {
+          if (kept[i].to.output != nullptr) store_column<kConfig.output>(kept[i].own, kept[i].to);
+        }
       }
     }
   }
 
  private:
+  // A column that stays.
+  struct Kept {
+    Column own{};
+    DecodeTarget to{};  // nowhere: the column is not in use, or stays elsewhere
+    int result = 0;
+    int sequence = 0;
+    int query = 0;
+    int head = 0;  // of the result
+  };
+
   static constexpr int kColumns = kConfig.columns / 4;  // of a thread
   static constexpr int kBlocks = value_blocks(kConfig);
+  static constexpr int kTogether = 2;  // columns of a thread at once
   static constexpr int kThreads = state_threads(kConfig);
-  static constexpr int kAwait = 4;                      // named barrier
+  static constexpr int kAwait = 4;  // named barrier
   static constexpr bool kCuts = cuts_heads(kConfig);
 
   [[nodiscard]] HP_DEVICE int head_of(int group, int column) const {
@@ -91,20 +132,20 @@ class DecodeOutbox {
   }
 
   template <Element kOutput>
-  HP_DEVICE void put(const Column& own, const DecodeResult& result, int sequence, int head,
-                     int column) const {
+  [[nodiscard]] HP_DEVICE DecodeTarget target_in(const DecodeResult& result, int sequence, int head,
+                                                 int column) const {
     const int query = column / results_.group;
     const int of_result = head % exchange_.heads;
     float* const lse = result.lse == nullptr || place_.thread >= 4
                            ? nullptr
                            : result.lse + offset_of(result.lse_strides, sequence, query, of_result);
-    store_column<kOutput>(
-        own, result.output,
-        offset_of(result.strides, sequence, query, of_result) + value_of<kConfig>(place_), lse);
+    const std::int64_t at =
+        offset_of(result.strides, sequence, query, of_result) + value_of<kConfig>(place_);
+    return {element_of<kOutput>(result.output, at), lse, nullptr};
   }
 
-  // One thread per addend acquires its flag; the vote's barrier orders the others behind them. True
-  // if a wait failed: then nothing is stored.
+  // One thread per addend acquires its flag; the vote's barrier orders the others behind them.
+  // False if a wait failed: then nothing is stored.
   [[nodiscard]] HP_DEVICE bool await_addends() const {
     Waiter waiter(exchange_.wait);
     if (place_.thread == 0) note_idle(exchange_.wait, [] { return true; }, [] { return false; });
@@ -117,47 +158,60 @@ class DecodeOutbox {
     }
     const bool expired = any_of_threads(kAwait, kDecodeConsumers, waiter.poisoned());
     if (place_.thread == 0) note_stand(exchange_.wait);
-    return expired;
+    let_next_kernel_begin();
+    return !expired;
   }
 
-  HP_DEVICE void add(int pair, int column) const {
-    int sequence = pair / results_.kv_heads;
+  [[nodiscard]] HP_DEVICE Kept take(int pair, int column) const {
+    Kept kept;
+    if (column >= results_.columns) return kept;
+    kept.sequence = pair / results_.kv_heads;
     int group = pair % results_.kv_heads;
     if constexpr (kCuts) {
-      const DecodePair of_cut = pair_of(cuts_, sequence, group);
-      sequence = of_cut.sequence;
+      const DecodePair of_cut = pair_of(cuts_, kept.sequence, group);
+      kept.sequence = of_cut.sequence;
       group = of_cut.group;
     }
     const int head = head_of(group, column);
-    const DecodeResult& result = exchange_.results[head / exchange_.heads];
-    if (result.addends == 0) return;
-    const float4* const from = kept_at(sequence, group, column);
-    Column own;
+    kept.result = head / exchange_.heads;
+    const DecodeResult& result = exchange_.results[kept.result];
+    if (result.addends == 0) return kept;
+    kept.query = column / results_.group;
+    kept.head = head % exchange_.heads;
+    kept.to = target_in<kConfig.output>(result, kept.sequence, head, column);
+    const float4* const from = kept_at(kept.sequence, group, column);
 #pragma unroll
     for (int block = 0; block < kBlocks; ++block) {
-      const float4 kept = from[block * kThreads];
-      own.reference = kept.x;
-      own.weights = kept.y;
-      own.sums[2 * block] = kept.z;
-      own.sums[2 * block + 1] = kept.w;
+      const float4 quad = from[block * kThreads];
+      kept.own.reference = quad.x;
+      kept.own.weights = quad.y;
+      kept.own.sums[2 * block] = quad.z;
+      kept.own.sums[2 * block + 1] = quad.w;
     }
-    for (int i = result.first_addend; i < result.first_addend + result.addends; ++i) {
-      add_state(own, load(exchange_.addends[i], sequence, head % exchange_.heads, column));
-    }
-    put<kConfig.output>(own, result, sequence, head, column);
+    return kept;
+  }
+
+  // Where the thread's share of a column of an addend lies; null: the column has no such addend.
+  [[nodiscard]] HP_DEVICE DecodeSource source_of(const Kept& kept, int addend) const {
+    const DecodeResult& result = exchange_.results[kept.result];
+    const bool has = addend >= result.first_addend && addend < result.first_addend + result.addends;
+    if (kept.to.output == nullptr || !has) return {};
+    const DecodeAddend& from = exchange_.addends[addend];
+    return {from.output + offset_of(from.strides, kept.sequence, kept.query, kept.head) +
+                value_of<kConfig>(place_),
+            from.lse + offset_of(from.lse_strides, kept.sequence, kept.query, kept.head)};
   }
 
   // Bypasses L1, since another GPU may have stored the state.
-  [[nodiscard]] HP_DEVICE Column load(const DecodeAddend& from, int sequence, int head,
-                                      int column) const {
+  [[nodiscard]] HP_DEVICE static Column load(const DecodeSource& from) {
     constexpr float kLog2e = 1.4426950408889634F;
-    const int query = column / results_.group;
-    const float lse = __ldcg(from.lse + offset_of(from.lse_strides, sequence, query, head));
-    const float* const values =
-        from.output + offset_of(from.strides, sequence, query, head) + value_of<kConfig>(place_);
-    Column state{.reference = lse * kLog2e, .weights = lse == decode_nothing() ? 0.0F : 1.0F};
+    Column state{};
+    if (from.values == nullptr) return state;
+    const float lse = __ldcg(from.lse);
 #pragma unroll
-    for (int i = 0; i < state.kSums; ++i) state.sums[i] = __ldcg(values + value_step(i));
+    for (int i = 0; i < state.kSums; ++i) state.sums[i] = __ldcg(from.values + value_step(i));
+    state.reference = lse * kLog2e;
+    state.weights = lse == decode_nothing() ? 0.0F : 1.0F;
     return state;
   }
 

@@ -19,32 +19,25 @@ class DecodeProducer {
         lane_(static_cast<int>(threadIdx.x) % 32) {}
 
   // Walks from the end of the share, so that the state left to another block is made first. Keys
-  // that no kernel writes are loaded before the preceding kernel of the stream has ended. With one
-  // buffer of queries, begin_piece waits until all tiles of the piece before have been multiplied,
-  // so the first tiles are always loaded ahead of it.
+  // that no kernel writes are loaded before the preceding kernel of the stream has ended. The first
+  // tile of a piece comes before its description, which takes longer to make.
   HP_DEVICE void run() {
     if (args_.keys_are_fixed == 0) await_kernel_before();
     find_share();
-    for (bool first = true; begin_ < end_; first = false) {
+    while (begin_ < end_) {
       const int from = begin_ > pair_begin_ ? begin_ - pair_begin_ : 0;
       const int tiles = end_ - pair_begin_ - from;
-      const bool is_ahead = first || query_buffers(kConfig) == 1;
-      const int early = is_ahead ? smaller(tiles, kTilesAhead) : 0;
-      load_tiles(from, early);
-      if (first) await_kernel_before();
-      begin_piece(tiles);
-      load_tiles(from + early, tiles - early);
+      load_piece(from, tiles);
       end_ = pair_begin_ + from;
       if (begin_ < end_) step_back();
     }
-    begin_piece(0);
+    describe_piece(0);
   }
 
  private:
   using Index = std::int64_t;
   static constexpr int kTile = DecodeShared<kConfig>::kTile;
   static constexpr int kBoxes = kConfig.head_dim / 64;
-  static constexpr int kTilesAhead = kConfig.slots / slots_per_tile(kConfig);
   static constexpr bool kCuts = cuts_heads(kConfig);
 
   HP_DEVICE static int smaller(int a, int b) { return a < b ? a : b; }
@@ -148,9 +141,16 @@ class DecodeProducer {
     pair_begin_ -= tiles_of(keys_);
   }
 
-  // share_of in 64 bits, off the way to the first load.
+  // share_of, whose product needs 64 bits: an estimate, and what it lacks. The kernel has few
+  // blocks.
   HP_DEVICE int block_of(int tile) const {
-    return static_cast<int>((Index{tile + 1} * shares_ - 1) / tiles_);
+    const Index product = Index{tile + 1} * shares_ - 1;
+    int block =
+        static_cast<int>(__fdividef(static_cast<float>(product), static_cast<float>(tiles_)));
+    const Index rest = product - Index{block} * tiles_;
+    if (rest < 0) --block;
+    if (rest >= tiles_) ++block;
+    return block;
   }
 
   [[nodiscard]] HP_DEVICE int group() const {
@@ -158,11 +158,10 @@ class DecodeProducer {
     return head_;
   }
 
-  HP_DEVICE void begin_piece(int tiles) {
-    wait_barrier(&sync_.query_emptied[queries_.slot], queries_.parity ^ 1);
+  HP_DEVICE void describe_piece(int tiles) {
+    wait_barrier(&sync_.piece_emptied[pieces_.slot], pieces_.parity ^ 1);
     if (lane_ == 0) {
       DecodePiece piece{.sequence = batch_, .group = group(), .tiles = tiles};
-      Barrier* const filled = &sync_.query_filled[queries_.slot];
       if (tiles > 0) {
         const int first = block_of(pair_begin_);
         piece.first = first;
@@ -171,19 +170,11 @@ class DecodeProducer {
         piece.bunch = parts_of_bunch(piece.parts);
         piece.lower = piece.part % piece.bunch;
       }
-      sync_.pieces[queries_.slot] = piece;
-      const int columns = args_.group.number * args_.queries_per_sequence;
-      arrive_expecting(filled, tiles > 0 ? static_cast<std::uint32_t>(columns * kBoxes * 128) : 0);
-      if (tiles > 0) {
-#pragma unroll
-        for (int box = 0; box < kBoxes; ++box) {
-          load_tile(shared_.queries(queries_.slot) + box * DecodeShared<kConfig>::kColumnBox,
-                    &args_.queries, filled, box * 64, group() * args_.group.number, 0, batch_);
-        }
-      }
+      sync_.pieces[pieces_.slot] = piece;
+      arrive(&sync_.piece_filled[pieces_.slot]);
     }
     __syncwarp();
-    queries_.advance();
+    pieces_.advance();
   }
 
   // The lane's box of a tile: its first row in the storage, and the rows [begin, end) that exist.
@@ -216,13 +207,14 @@ class DecodeProducer {
     return box;
   }
 
-  HP_DEVICE void load_tiles(int first, int tiles) {
+  HP_DEVICE void load_piece(int first, int tiles) {
     int page = page_of(first);
     for (int tile = first; tile < first + tiles; ++tile) {
       const Box box = box_of(tile, page);
       if (tile + 1 < first + tiles) page = page_of(tile + 1);
       load(args_.keys, box);
       if constexpr (!values_in_keys(kConfig)) load(args_.values, box);
+      if (tile == first) describe_piece(tiles);
     }
   }
 
@@ -288,7 +280,7 @@ class DecodeProducer {
   int head_ = 0;  // key head
   int cut_ = 0;
   int keys_ = 0;  // of the current sequence
-  Ring<query_buffers(kConfig)> queries_;
+  Ring<pieces_ahead(kConfig)> pieces_;
   Ring<kConfig.slots> ring_;
 };
 

@@ -46,8 +46,8 @@ struct DecodeResults {
 struct DecodeSync {
   Barrier filled[kMostDecodeSlots];
   Barrier emptied[kMostDecodeSlots];
-  Barrier query_filled[2];
-  Barrier query_emptied[2];
+  Barrier piece_filled[2];
+  Barrier piece_emptied[2];
   DecodePiece pieces[2];
   DecodeStep steps[kMostDecodeSlots];
   DecodeResults results;
@@ -59,7 +59,7 @@ struct DecodeSync {
 static_assert(sizeof(DecodeSync) <= kDecodeSyncBytes);
 
 // Tiles of keys and values alternate, unless keys hold their values: [slot][64 columns][rows of 128
-// bytes]. Then one or two buffers of queries, [64 columns][query, 128 bytes], and two of weights,
+// bytes]. Then the queries of a pair, [64 columns][query, 128 bytes], and two buffers of weights,
 // [64 keys][query, 128 bytes]. A query is a column of the wgmmas.
 template <DecodeConfig kConfig>
 class DecodeShared {
@@ -67,23 +67,21 @@ class DecodeShared {
   static constexpr int kTile = tile_keys(kConfig);
   static constexpr int kBox = kTile * 128;                  // 64 columns of keys or values
   static constexpr int kColumnBox = kConfig.columns * 128;  // 64 elements of all query columns
-  static constexpr int kQueryBuffers = query_buffers(kConfig);
+  static constexpr int kPieces = pieces_ahead(kConfig);
 
   HP_DEVICE explicit DecodeShared(std::uint8_t* base) : base_(base) {}
 
   HP_DEVICE std::uint8_t* slot(int at) const { return base_ + at * slot_bytes(kConfig); }
-  HP_DEVICE std::uint8_t* queries(int at) const {
-    return slot(kConfig.slots) + at * query_bytes(kConfig);
-  }
+  HP_DEVICE std::uint8_t* queries() const { return slot(kConfig.slots); }
   HP_DEVICE std::uint8_t* weights(int at) const {
-    return queries(kQueryBuffers) + at * weight_bytes(kConfig);
+    return queries() + query_bytes(kConfig) + at * weight_bytes(kConfig);
   }
   // Only with parks_sums(DecodeConfig): a thread's quad of sums.
   HP_DEVICE float4& parked(int quad, int thread) const {
-    return reinterpret_cast<float4*>(queries(0))[quad * kDecodeConsumers + thread];
+    return reinterpret_cast<float4*>(queries())[quad * kDecodeConsumers + thread];
   }
   HP_DEVICE DecodeSync& sync() const {
-    return *reinterpret_cast<DecodeSync*>(queries(0) + buffer_bytes(kConfig));
+    return *reinterpret_cast<DecodeSync*>(queries() + buffer_bytes(kConfig));
   }
 
   // By one thread.
@@ -123,9 +121,9 @@ class DecodeShared {
       init_barrier(&shared.filled[lane], 1);
       init_barrier(&shared.emptied[lane], kDecodeWarps);
     }
-    if (lane < kQueryBuffers) {
-      init_barrier(&shared.query_filled[lane], 1);
-      init_barrier(&shared.query_emptied[lane], kDecodeWarps);
+    if (lane < kPieces) {
+      init_barrier(&shared.piece_filled[lane], 1);
+      init_barrier(&shared.piece_emptied[lane], kDecodeWarps);
     }
     fence_barrier_init();
   }
