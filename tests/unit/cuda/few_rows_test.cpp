@@ -141,6 +141,14 @@ bool takes_few_rows(const GemmSpec& spec) {
 TEST(FewRows, are_up_to_32_of_one_panel) {
   EXPECT_TRUE(takes_few_rows(product({1}, 8192, 8192)));
   EXPECT_TRUE(takes_few_rows(product({32}, 8192, 8192)));
+  EXPECT_TRUE(takes_few_rows(product({32}, 8192, 1088)));
+}
+
+// Tiles take less time at their start and end, and a stream hardly begins.
+TEST(FewRows, of_short_products_are_left_to_tiles) {
+  EXPECT_FALSE(takes_few_rows(product({16}, 8192, 1024)));
+  EXPECT_FALSE(takes_few_rows(product({64}, 8192, 1024)));
+  EXPECT_FALSE(takes_few_rows(product({224}, 8192, 1024)));
 }
 
 // One panel may have more rows if streams are long enough to make up for joining tiles.
@@ -156,18 +164,18 @@ TEST(FewRows, of_more_than_32_in_one_panel_are_what_the_estimates_say) {
 // A pair of blocks shares more than 128 rows.
 TEST(FewRows, of_more_than_128_are_of_pairs_of_blocks) {
   for (const std::int64_t rows : {129, 192, 193, 256}) {
-    const GemmChoice choice = choose_gemm(product({rows}, 5120, 8192), kMultiprocessors);
+    const GemmChoice choice = choose_gemm(product({rows}, 3584, 8192), kMultiprocessors);
     ASSERT_TRUE(choice.config.few_rows) << rows;
     EXPECT_EQ(choice.config.cluster, 2);
     EXPECT_EQ(choice.config.tile_m, rows <= 192 ? 96 : 128);
     EXPECT_LE(choice.parts * cluster_of(choice), kMultiprocessors);
     const std::string text = print(choice);
     EXPECT_NE(text.find(" cluster 2 streams "), std::string::npos) << text;
-    const auto found = find_gemm_choice(product({rows}, 5120, 8192), text);
+    const auto found = find_gemm_choice(product({rows}, 3584, 8192), text);
     ASSERT_TRUE(found);
     EXPECT_EQ(print(*found), text);
   }
-  const GemmChoice one = choose_gemm(product({128}, 5120, 8192), kMultiprocessors);
+  const GemmChoice one = choose_gemm(product({128}, 3584, 8192), kMultiprocessors);
   EXPECT_EQ(one.config.cluster, 1);
 }
 

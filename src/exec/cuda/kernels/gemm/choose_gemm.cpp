@@ -65,13 +65,14 @@ double fill_clocks(const GemmSpec& spec, const GemmConfig& config, int group,
                    std::int64_t active_blocks) {
   constexpr double kLatency = 1900;
   constexpr double kBytesPerClock = 2930;
-  // A single row of single blocks gets its weights sooner: in 660 clocks where this says 764.
-  if (has_one_row_of_tiles(spec, config) && config.cluster == 1) return 0;
+  constexpr double kSooner = 0.85;  // for a single row of single blocks
   const std::int64_t columns = (spec.n + config.tile_n - 1) / config.tile_n;
   const double above = std::min<double>(
       group, static_cast<double>(cluster_tiles(spec, config)) / static_cast<double>(columns));
   const double rings = static_cast<double>(active_blocks) / config.cluster / above;
-  return kLatency / config.stages + rings * config.b_bytes() / kBytesPerClock;
+  const bool is_sooner = has_one_row_of_tiles(spec, config) && config.cluster == 1;
+  const double clocks = kLatency / config.stages + rings * config.b_bytes() / kBytesPerClock;
+  return is_sooner ? kSooner * clocks : clocks;
 }
 
 // Where one cluster has all rows, what it saves of memory makes up for its later start.
@@ -160,6 +161,13 @@ struct Estimate {
   double clocks = 0;
 };
 
+// Whether weights are loaded before the kernel before has ended, which makes up for what kernels
+// for few rows take longer at their start and end. So it was measured; where C is awaited, the
+// choice is as it was measured on two GPUs.
+bool are_loaded_ahead(const GemmSpec& spec) {
+  return spec.b_is_fixed || std::ranges::any_of(spec.panels, is_awaited);
+}
+
 Estimate estimate_streamed(const GemmSpec& spec, const GemmConfig& config, int blocks) {
   const StreamEstimate found = estimate_streams(spec, config, blocks - spec.copy_blocks);
   GemmChoice choice = whole_gemm(spec, config);
@@ -172,7 +180,8 @@ Estimate estimate_streamed(const GemmSpec& spec, const GemmConfig& config, int b
   const bool is_whole = found.streams == tiles && found.stream_blocks == 1;
   const bool is_free = config.tile_m < 64 || (config.tile_n == 128 && config.cluster == 1);
   const double stores = is_whole && !is_free ? 2000 : 0;
-  return {.choice = choice, .clocks = found.clocks + stores};
+  const double later = are_loaded_ahead(spec) ? 0 : 3000;
+  return {.choice = choice, .clocks = found.clocks + stores + later};
 }
 
 // `rounds` > 0: behind so many tiles of each other cluster, those that copy compute too.
@@ -233,10 +242,12 @@ GemmChoice choose_gemm(const GemmSpec& spec, int blocks) {
   const bool is_awaited_inside = std::ranges::any_of(spec.panels, is_awaited);
   Estimate best{.choice = {}, .clocks = std::numeric_limits<double>::infinity()};
   const std::vector<GemmConfig> configs = gemm_configs(spec);
-  // Up to this size no other kernel was faster by more than the noise (kernel_times.md).
+  // Where no other kernel was faster by more than the noise (kernel_times.md).
   constexpr std::int64_t kRowsOfOneKernel = 32;
+  constexpr std::int64_t kShort = 1024;
   const bool has_few = std::ranges::any_of(configs, &GemmConfig::few_rows);
-  const bool are_few = has_few && rows_in_tile(spec) <= kRowsOfOneKernel;
+  const bool are_few = has_few && rows_in_tile(spec) <= kRowsOfOneKernel &&
+                       (spec.k > kShort || are_loaded_ahead(spec));
   for (const GemmConfig& config : configs) {
     if (are_few && !config.few_rows) continue;
     // Stores to a peer are slow; with ping_pong the other consumer multiplies in the meantime.
