@@ -26,6 +26,13 @@ struct DecodePlace {
   }
   // The thread's i-th column.
   [[nodiscard]] HP_DEVICE int column(int i) const { return i / 2 * 8 + lane % 4 * 2 + i % 2; }
+  // The same place, of which the compiler computes nothing ahead: it would take registers that
+  // tiles need.
+  [[nodiscard]] HP_DEVICE DecodePlace anew() const {
+    DecodePlace place = *this;
+    asm volatile("" : "+r"(place.thread), "+r"(place.lane));
+    return place;
+  }
 };
 
 // Which warpgroup scores a column: both, or one of them if keys hold their values.

@@ -16,13 +16,7 @@ template <DecodeConfig kConfig>
 class DecodeConsumer {
  public:
   HP_DEVICE DecodeConsumer(const DecodeArgs& args, DecodeShared<kConfig> shared)
-      : args_(args),
-        shared_(shared),
-        sync_(shared.sync()),
-        place_(DecodePlace::of_thread()),
-        used_(args.group.number * args.queries_per_sequence),
-        scale_log2_(args.scale_log2),
-        slack_(args.slack) {}
+      : args_(args), shared_(shared), sync_(shared.sync()), place_(DecodePlace::of_thread()) {}
 
   HP_DEVICE void run() {
     int lowest = 0;  // the lowest of the `ended` consecutive pairs that the block has ended
@@ -72,11 +66,18 @@ class DecodeConsumer {
   static constexpr int kVote = 1;  // named barriers
   static constexpr int kMove = 2;
 
+  // Columns in use.
+  [[nodiscard]] HP_DEVICE int used() const {
+    return args_.group.number * args_.queries_per_sequence;
+  }
+
   // Not by the copy engine, where they would come behind all keys of the ring: these need not wait
   // for the kernel before. Requires: no warp multiplies queries of the piece before.
   HP_DEVICE void load_queries(const DecodePiece& piece) const {
     constexpr int kUnits = kConfig.head_dim / 8;  // of 16 bytes
-    for (int at = place_.thread; at < used_ * kUnits; at += kDecodeConsumers) {
+    const int thread = place_.anew().thread;
+#pragma unroll 3
+    for (int at = thread; at < used() * kUnits; at += kDecodeConsumers) {
       const int column = at / kUnits;
       const int unit = at % kUnits;
       const std::int64_t head = piece.group * args_.group.number + column % args_.group;
@@ -99,7 +100,7 @@ class DecodeConsumer {
     }
 #pragma unroll
     for (int i = 0; i < kOwn; ++i) {
-      const bool exists = scored_column(i) < used_;
+      const bool exists = scored_column(i) < used();
       state_.references[i] = 0;
       state_.weights[i] = 0;
       limits_[i] = exists ? decode_nothing() : -decode_nothing();
@@ -226,7 +227,7 @@ class DecodeConsumer {
           for (int e = 0; e < 2; ++e) {
             const float score = scores_[block][4 * j + 2 * half + e];
             exceeds_ = exceeds_ || score > limits_[2 * j + e];
-            weights[e] = exp2_fast(fmaf(score, scale_log2_, -state_.references[2 * j + e]));
+            weights[e] = exp2_fast(fmaf(score, args_.scale_log2, -state_.references[2 * j + e]));
             added_[2 * j + e] += weights[e];
           }
           pairs[half] = pack<kConfig.element>(weights[0], weights[1]);
@@ -271,18 +272,18 @@ class DecodeConsumer {
   // Moves the reference of the i-th column that the thread scores. The result is the factor of what
   // was summed so far.
   HP_DEVICE float move_reference(int i, int column) {
-    float most = limits_[i] - slack_;
+    float most = limits_[i] - args_.slack;
 #pragma unroll
     for (int warp = 0; warp < Columns::kWarps; ++warp) {
       most = fmaxf(most, sync_.columns[Columns::first_warp(column) + warp][column]);
     }
     const bool any = most > decode_nothing();
-    const float reference = any ? most * scale_log2_ : 0.0F;
+    const float reference = any ? most * args_.scale_log2 : 0.0F;
     const bool begun = limits_[i] > decode_nothing();
     const float factor = begun ? exp2_fast(state_.references[i] - reference) : 0.0F;
     state_.references[i] = reference;
     state_.weights[i] *= factor;
-    limits_[i] = most + slack_;
+    limits_[i] = most + args_.slack;
     return factor;
   }
 
@@ -337,9 +338,6 @@ class DecodeConsumer {
   DecodeShared<kConfig> shared_;
   DecodeSync& sync_;
   DecodePlace place_;
-  int used_;  // columns in use
-  float scale_log2_;
-  float slack_;
   int buffer_ = 0;
   bool exceeds_ = false;
   Ring<pieces_ahead(kConfig)> pieces_;

@@ -72,14 +72,14 @@ class DecodeStates {
         fetched_(reinterpret_cast<float4*>(shared.slot(0))),
         place_(place) {}
 
-  // By the threads that hold sums.
-  HP_DEVICE void leave(int part, int eight, const Eight& own) const {
-    float4* const to = states_ + part * kQuads + eight * kQuadsOfEight;
-#pragma unroll
-    for (int block = 0; block < kBlocks; ++block) {
-      store(to + block * kThreads + place_.thread, own.sums(block));
-    }
-    if (place_.thread < 4) store(to + kBlocks * kThreads + place_.thread, own.weights());
+  // The thread's sums of a block of values, by all threads that hold sums.
+  HP_DEVICE void leave_sums(int part, int eight, int block, const float4& sums) const {
+    store(states_ + part * kQuads + eight * kQuadsOfEight + block * kThreads + place_.thread, sums);
+  }
+  // References and sums of weights, by the first four threads.
+  HP_DEVICE void leave_weights(int part, int eight, const float4& weights) const {
+    store(states_ + part * kQuads + eight * kQuadsOfEight + kBlocks * kThreads + place_.thread,
+          weights);
   }
 
   // Waits for kFetched eights, from `eight` on, of `count` states, and moves them to shared memory;
@@ -179,7 +179,7 @@ class DecodeStates {
 
   float4* states_;
   float4* fetched_;
-  const DecodePlace& place_;
+  DecodePlace place_;
 };
 
 }  // namespace harpe::device

@@ -73,6 +73,15 @@ class DecodeFinish {
     return of_bunches < 0 ? piece_.part + of_bunches : (of_bunches + 1) * piece_.bunch - 1;
   }
 
+  // Where the compiler would compute too much of it ahead, registers would spill.
+  [[nodiscard]] HP_DEVICE States states() const {
+    if constexpr (kParks && !kConfig.exchanges) {
+      return States(shared_, place_.anew(), piece_.first);
+    } else {
+      return states_;
+    }
+  }
+
   HP_DEVICE static void sync() { sync_threads(kFinish, kDecodeConsumers); }
 
   // With heads of 64 the first warpgroup holds the sums of both once add_warps has run.
@@ -146,18 +155,22 @@ class DecodeFinish {
     }
   }
 
-  // The thread's columns of the i-th eight, with sums from registers, or parked ones.
-  template <bool kParked>
+  // The thread's columns of the i-th eight.
   [[nodiscard]] HP_DEVICE Eight eight_of(const State& state, int i) const {
     Eight columns;
-    columns.set_weights({reference_of(state, 2 * i), weights_of(state, 2 * i),
-                         reference_of(state, 2 * i + 1), weights_of(state, 2 * i + 1)});
+    columns.set_weights(weights_of_eight(state, i));
 #pragma unroll
     for (int block = 0; block < kBlocks; ++block) {
-      columns.set_sums(block, kParked ? shared_.parked(block * kQuads + i, place_.thread)
-                                      : quad_of(state.sums[block], i));
+      columns.set_sums(block, kParks ? shared_.parked(block * kQuads + i, place_.thread)
+                                     : quad_of(state.sums[block], i));
     }
     return columns;
+  }
+
+  // References and sums of weights of the thread's columns of the i-th eight.
+  [[nodiscard]] HP_DEVICE float4 weights_of_eight(const State& state, int i) const {
+    return {reference_of(state, 2 * i), weights_of(state, 2 * i), reference_of(state, 2 * i + 1),
+            weights_of(state, 2 * i + 1)};
   }
 
   HP_DEVICE static float4 quad_of(const float (&sums)[State::kSums], int i) {
@@ -171,8 +184,21 @@ class DecodeFinish {
     if (!has_sums()) return;
 #pragma unroll
     for (int i = 0; i < kQuads; ++i) {
-      if (is_used(i)) states_.leave(piece_.part, i, eight_of<false>(state, i));
+      if (!is_used(i)) continue;
+#pragma unroll
+      for (int block = 0; block < kBlocks; ++block) {
+        states().leave_sums(piece_.part, i, block, quad_of(state.sums[block], i));
+      }
+      if (place_.thread < 4) states().leave_weights(piece_.part, i, weights_of_eight(state, i));
     }
+  }
+
+  HP_DEVICE void leave(const Eight& own, int i) const {
+#pragma unroll
+    for (int block = 0; block < kBlocks; ++block) {
+      states().leave_sums(piece_.part, i, block, own.sums(block));
+    }
+    if (place_.thread < 4) states().leave_weights(piece_.part, i, own.weights());
   }
 
   HP_DEVICE void end_part(const State& state) {
@@ -182,7 +208,7 @@ class DecodeFinish {
       if (!is_used(first)) continue;
       Eight own[kFetched];
 #pragma unroll
-      for (int i = 0; i < kFetched; ++i) own[i] = eight_of<kParks>(state, first + i);
+      for (int i = 0; i < kFetched; ++i) own[i] = eight_of(state, first + i);
       if constexpr (kParks) find_targets(first);
       join(own, first);
       if (!has_sums()) continue;
@@ -192,7 +218,7 @@ class DecodeFinish {
           store(own[i].first, targets_[i][0]);
           store(own[i].second, targets_[i][1]);
         } else {
-          states_.leave(piece_.part, first + i, own[i]);
+          leave(own[i], first + i);
         }
       }
     }
@@ -216,10 +242,10 @@ class DecodeFinish {
     for (int first = 0; first < all; first += States::kMostFetched) {
       const int rest = all - first;
       const int count = rest < States::kMostFetched ? rest : States::kMostFetched;
-      states_.fetch(eight, count, [&](int i) { return part_of(first + i); });
+      states().fetch(eight, count, [&](int i) { return part_of(first + i); });
       sync();
 #pragma unroll
-      for (int at = 0; at < kFetched; ++at) states_.add(own[at], count, at);
+      for (int at = 0; at < kFetched; ++at) states().add(own[at], count, at);
       if (kFetched < kQuads || count < rest) sync();  // other states will be there
     }
   }
