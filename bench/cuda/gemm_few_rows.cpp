@@ -66,16 +66,16 @@ class FewRowsMatch {
     bench.gpu().synchronise(bench.stream());
     const auto& cublaslt = bench.cublaslt();
     if (cublaslt.ok()) {
-      auto product = cublaslt->prepare({.m = what.m,
-                                        .n = what.n,
-                                        .k = what.k,
-                                        .in = what.in,
-                                        .out = what.out,
-                                        .layout = what.layout,
-                                        .a_stride = problems_[0]->a().stride(),
-                                        .b_stride = problems_[0]->b().stride(),
-                                        .c_stride = problems_[0]->c().stride()});
-      if (product.ok()) product_ = std::move(product).value();
+      auto gemm = cublaslt->prepare({.m = what.m,
+                                     .n = what.n,
+                                     .k = what.k,
+                                     .in = what.in,
+                                     .out = what.out,
+                                     .layout = what.layout,
+                                     .a_stride = problems_[0]->a().stride(),
+                                     .b_stride = problems_[0]->b().stride(),
+                                     .c_stride = problems_[0]->c().stride()});
+      if (gemm.ok()) gemm_ = std::move(gemm).value();
     }
   }
 
@@ -96,11 +96,11 @@ class FewRowsMatch {
 
   [[nodiscard]] std::vector<Way> library() {
     std::vector<Way> ways;
-    for (int i = 0; product_ != nullptr && i < product_->algorithms(); ++i) {
+    for (int i = 0; gemm_ != nullptr && i < gemm_->algorithms(); ++i) {
       ways.push_back(capture(fmt::format("cuBLASLt {}", i), [&](std::size_t copy) {
         const GemmProblem& problem = *problems_[copy];
-        HP_CHECK(product_->launch(i, problem.a().address(), problem.b().address(),
-                                  problem.c().address(), stream_.handle()),
+        HP_CHECK(gemm_->launch(i, problem.a().address(), problem.b().address(),
+                               problem.c().address(), stream_.handle()),
                  "cuBLASLt refused an algorithm of its own");
       }));
     }
@@ -166,7 +166,7 @@ class FewRowsMatch {
   cuda::Stream stream_;
   std::vector<std::unique_ptr<GemmProblem>> problems_;
   std::deque<std::vector<GemmRunner>> runners_;
-  std::unique_ptr<library::LibraryProduct> product_;
+  std::unique_ptr<library::LibraryGemm> gemm_;
 };
 
 Way* fastest(std::vector<Way>& ways) {

@@ -32,33 +32,33 @@ class GemmMatch {
   }
 
   // The library's GEMM, or none.
-  [[nodiscard]] std::unique_ptr<library::LibraryProduct> library() const {
+  [[nodiscard]] std::unique_ptr<library::LibraryGemm> library() const {
     const auto& cublaslt = bench_->cublaslt();
     if (!cublaslt.ok()) return nullptr;
     const GemmProblem& first = *problems_.front();
-    auto product = cublaslt->prepare({.m = what_.m,
-                                      .n = what_.n,
-                                      .k = what_.k,
-                                      .in = what_.in,
-                                      .out = what_.out,
-                                      .layout = what_.layout,
-                                      .m_major = what_.m_major,
-                                      .a_stride = first.a().stride(),
-                                      .b_stride = first.b().stride(),
-                                      .c_stride = first.c().stride()});
-    if (!product.ok()) {
-      bench_->report().note(product.error().reason);
+    auto gemm = cublaslt->prepare({.m = what_.m,
+                                   .n = what_.n,
+                                   .k = what_.k,
+                                   .in = what_.in,
+                                   .out = what_.out,
+                                   .layout = what_.layout,
+                                   .m_major = what_.m_major,
+                                   .a_stride = first.a().stride(),
+                                   .b_stride = first.b().stride(),
+                                   .c_stride = first.c().stride()});
+    if (!gemm.ok()) {
+      bench_->report().note(gemm.error().reason);
       return nullptr;
     }
-    return std::move(product).value();
+    return std::move(gemm).value();
   }
 
-  [[nodiscard]] Contender of_library(const library::LibraryProduct& product, int algorithm) const {
+  [[nodiscard]] Contender of_library(const library::LibraryGemm& gemm, int algorithm) const {
     return {.name = fmt::format("algorithm {}", algorithm),
-            .call = [this, &product, algorithm](int set, CUstream stream) {
+            .call = [this, &gemm, algorithm](int set, CUstream stream) {
               const GemmProblem& problem = *problems_[static_cast<std::size_t>(set)];
-              HP_CHECK(product.launch(algorithm, problem.a().address(), problem.b().address(),
-                                      problem.c().address(), stream),
+              HP_CHECK(gemm.launch(algorithm, problem.a().address(), problem.b().address(),
+                                   problem.c().address(), stream),
                        "cuBLASLt refused an algorithm of its own");
             }};
   }
@@ -101,9 +101,9 @@ std::size_t fastest(const std::vector<Timing>& timings) {
   return best;
 }
 
-int best_algorithm(Bench& bench, const GemmMatch& match, const library::LibraryProduct& product) {
+int best_algorithm(Bench& bench, const GemmMatch& match, const library::LibraryGemm& gemm) {
   std::vector<Contender> all;
-  for (int i = 0; i < product.algorithms(); ++i) all.push_back(match.of_library(product, i));
+  for (int i = 0; i < gemm.algorithms(); ++i) all.push_back(match.of_library(gemm, i));
   return static_cast<int>(fastest(bench.stopwatch().time(all, kTryRounds, kSets)));
 }
 
@@ -154,9 +154,9 @@ void time_shape(Bench& bench, const GemmCase& what) {
   for (const cuda::GemmChoice& choice : choices(bench, what.name, match)) {
     contenders.push_back(match.of_ours(choice));
   }
-  const std::unique_ptr<library::LibraryProduct> product = match.library();
-  if (product != nullptr && product->algorithms() > 0) {
-    contenders.push_back(match.of_library(*product, best_algorithm(bench, match, *product)));
+  const std::unique_ptr<library::LibraryGemm> gemm = match.library();
+  if (gemm != nullptr && gemm->algorithms() > 0) {
+    contenders.push_back(match.of_library(*gemm, best_algorithm(bench, match, *gemm)));
   }
   const auto timings = bench.stopwatch().time(contenders, bench.options().rounds, kSets);
   VerdictBox verdict(bench.gpu());
@@ -174,7 +174,7 @@ void time_shape(Bench& bench, const GemmCase& what) {
     row.cells.emplace_back("best variant", contenders[1].name);
     row.cells.emplace_back("best us", timings[1].median_us);
   }
-  if (product != nullptr && product->algorithms() > 0) {
+  if (gemm != nullptr && gemm->algorithms() > 0) {
     row.cells.emplace_back("cuBLASLt us", timings.back().median_us);
     row.cells.emplace_back("ratio", timings.back().median_us / timings.front().median_us);
     row.cells.emplace_back("cuBLASLt wrong", match.wrong_in(contenders.back(), verdict));

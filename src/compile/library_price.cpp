@@ -71,7 +71,7 @@ std::optional<Way> way_of(const std::string& op, const GemmShape& shape, std::in
   return std::nullopt;
 }
 
-bool has_product_samples(const Machine& machine, std::string_view dtype) {
+bool has_gemm_samples(const Machine& machine, std::string_view dtype) {
   return std::ranges::any_of(machine.samples, [&](const LeafSample& sample) {
     return is_leaf(sample.leaf, Leaf::Matmul) && sample.dtype == dtype &&
            sample.by != Supplier::Own;
@@ -96,7 +96,7 @@ std::optional<LibraryPrice> price_libraries(const Program& program,
   if (!shape.ok()) return std::nullopt;
   const std::optional<Way> way = way_of(program.name, *shape, ranks);
   const std::string_view dtype = print(find_buffer(program, shape->a)->dtype);
-  if (!way || !has_product_samples(machine, dtype) ||
+  if (!way || !has_gemm_samples(machine, dtype) ||
       !collective_samples_of(machine, way->collective, 0, ranks, Supplier::Library)) {
     return std::nullopt;
   }

@@ -23,31 +23,24 @@ constexpr std::array kAttention = {
     AttentionShape{4, 4096, 32, 32},  AttentionShape{1, 65536, 64, 8},
 };
 
-struct ProductShape {
+struct GemmSize {
   const char* name;
   int m;
   int n;
   int k;
 };
 constexpr std::array kGathered = {
-    ProductShape{"llama70b_qkv", 512, 10240, 8192},
-    ProductShape{"llama70b_qkv", 2048, 10240, 8192},
-    ProductShape{"llama70b_qkv", 8192, 10240, 8192},
-    ProductShape{"llama70b_ffn1", 512, 57344, 8192},
-    ProductShape{"llama70b_ffn1", 2048, 57344, 8192},
-    ProductShape{"llama70b_ffn1", 8192, 57344, 8192},
-    ProductShape{"llama70b_ffn1", 16384, 57344, 8192},
-    ProductShape{"square", 4096, 4096, 4096},
-    ProductShape{"wide", 8192, 28672, 8192},
+    GemmSize{"llama70b_qkv", 512, 10240, 8192},    GemmSize{"llama70b_qkv", 2048, 10240, 8192},
+    GemmSize{"llama70b_qkv", 8192, 10240, 8192},   GemmSize{"llama70b_ffn1", 512, 57344, 8192},
+    GemmSize{"llama70b_ffn1", 2048, 57344, 8192},  GemmSize{"llama70b_ffn1", 8192, 57344, 8192},
+    GemmSize{"llama70b_ffn1", 16384, 57344, 8192}, GemmSize{"square", 4096, 4096, 4096},
+    GemmSize{"wide", 8192, 28672, 8192},
 };
 constexpr std::array kReduced = {
-    ProductShape{"llama70b_o", 512, 8192, 8192},
-    ProductShape{"llama70b_o", 2048, 8192, 8192},
-    ProductShape{"llama70b_o", 8192, 8192, 8192},
-    ProductShape{"llama70b_ffn2", 512, 8192, 28672},
-    ProductShape{"llama70b_ffn2", 2048, 8192, 28672},
-    ProductShape{"llama70b_ffn2", 8192, 8192, 28672},
-    ProductShape{"llama70b_ffn2", 16384, 8192, 28672},
+    GemmSize{"llama70b_o", 512, 8192, 8192},       GemmSize{"llama70b_o", 2048, 8192, 8192},
+    GemmSize{"llama70b_o", 8192, 8192, 8192},      GemmSize{"llama70b_ffn2", 512, 8192, 28672},
+    GemmSize{"llama70b_ffn2", 2048, 8192, 28672},  GemmSize{"llama70b_ffn2", 8192, 8192, 28672},
+    GemmSize{"llama70b_ffn2", 16384, 8192, 28672},
 };
 
 struct DecodeShape {
@@ -86,7 +79,7 @@ BenchCase attention_case(const AttentionShape& s, int head_dim, bool causal) {
                          std::string("causal=") + (causal ? "true" : "false")}};
 }
 
-BenchCase product_case(const ProductShape& s) {
+BenchCase gemm_case(const GemmSize& s) {
   return {.name = fmt::format("{} {}x{}x{}", s.name, s.m, s.n, s.k),
           .parameters = {of("m", s.m), of("n", s.n), of("k", s.k)}};
 }
@@ -110,9 +103,9 @@ std::vector<BenchCase> model_cases(const std::string& suite, std::int64_t ranks)
       for (const bool causal : {false, true}) cases.push_back(attention_case(shape, 128, causal));
     }
   } else if (suite == "ag_gemm") {
-    std::ranges::transform(kGathered, std::back_inserter(cases), product_case);
+    std::ranges::transform(kGathered, std::back_inserter(cases), gemm_case);
   } else if (suite.starts_with("gemm_")) {
-    std::ranges::transform(kReduced, std::back_inserter(cases), product_case);
+    std::ranges::transform(kReduced, std::back_inserter(cases), gemm_case);
   } else if (suite == "decode") {
     for (const DecodeShape& shape : kDecode) cases.push_back(decode_case(shape, 64, 8, 128));
   } else {
@@ -130,7 +123,7 @@ std::vector<BenchCase> small_cases(const std::string& suite, std::int64_t ranks)
   }
   if (suite == "decode") return {decode_case({4, 2048}, 8, 4, 64)};
   if (suite == "moe") return {moe_case({"small", 64, 16, 2, 128}, 64, ranks)};
-  return {product_case({"small", 256, 256, 256}), product_case({"small", 512, 512, 512})};
+  return {gemm_case({"small", 256, 256, 256}), gemm_case({"small", 512, 512, 512})};
 }
 
 }  // namespace

@@ -20,9 +20,9 @@ struct Roles {
   std::optional<std::size_t> k;
 };
 
-class ProductBuilder {
+class MatmulBuilder {
  public:
-  ProductBuilder(const LeafSite& site, const LeafCall& call) : site_(site), call_(call) {}
+  MatmulBuilder(const LeafSite& site, const LeafCall& call) : site_(site), call_(call) {}
 
   Checked<Action> build() {
     HP_REQUIRE_OK(check_types(site_, call_.cell));
@@ -153,7 +153,7 @@ class ProductBuilder {
 }  // namespace
 
 Checked<Action> call_matmul(const LeafSite& site, const LeafCall& call) {
-  return ProductBuilder(site, call).build();
+  return MatmulBuilder(site, call).build();
 }
 
 }  // namespace harpe::actions

@@ -8,9 +8,9 @@ std::vector<Candidate> make_baselines(const std::shared_ptr<Team>& team, const S
   const auto add = [&](const char* name, auto make) {
     all.push_back({name, [team, subject, make] { return make(team, subject); }});
   };
-  if (op == "ag_gemm") add("all-gather, product", make_product_baseline);
-  if (op == "gemm_rs") add("product, reduce-scatter", make_product_baseline);
-  if (op == "gemm_ar") add("product, all-reduce", make_product_baseline);
+  if (op == "ag_gemm") add("all-gather, product", make_gemm_baseline);
+  if (op == "gemm_rs") add("product, reduce-scatter", make_gemm_baseline);
+  if (op == "gemm_ar") add("product, all-reduce", make_gemm_baseline);
   if (op == "attention") {
     add("all-to-all of heads", make_ulysses_baseline);
     add("all-gather of keys", make_gathered_baseline);

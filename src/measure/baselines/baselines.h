@@ -42,7 +42,7 @@ struct Candidate {
                                                     const Subject& subject);
 
 // Per family.
-[[nodiscard]] Checked<std::unique_ptr<Baseline>> make_product_baseline(
+[[nodiscard]] Checked<std::unique_ptr<Baseline>> make_gemm_baseline(
     const std::shared_ptr<Team>& team, const Subject& subject);
 // Exchanges heads for positions, computes attention of whole sequences, and exchanges back.
 [[nodiscard]] Checked<std::unique_ptr<Baseline>> make_ulysses_baseline(

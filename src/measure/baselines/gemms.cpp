@@ -1,4 +1,4 @@
-#include "measure/baselines/products.h"
+#include "measure/baselines/gemms.h"
 
 #include "measure/baselines/baselines.h"
 
@@ -19,22 +19,21 @@ struct Operands {
 
 Checked<std::vector<Step>> ways_of(const Member& member, const Operands& at,
                                    device::Element element) {
-  return product_ways(*member.products,
-                      {.m = at.m,
-                       .n = at.n,
-                       .k = at.k,
-                       .in = element,
-                       .out = element,
-                       .layout = device::GemmLayout::NMajor,
-                       .a_stride = at.k,
-                       .b_stride = at.n,
-                       .c_stride = at.n},
-                      {.a = at.a, .b = at.b, .c = at.c});
+  return gemm_ways(*member.products,
+                   {.m = at.m,
+                    .n = at.n,
+                    .k = at.k,
+                    .in = element,
+                    .out = element,
+                    .layout = device::GemmLayout::NMajor,
+                    .a_stride = at.k,
+                    .b_stride = at.n,
+                    .c_stride = at.n},
+                   {.a = at.a, .b = at.b, .c = at.c});
 }
 
 // a [m/ranks, k], gathered; b [k, n/ranks]; c [m, n/ranks].
-Checked<Ok> add_gathered_product(Member& member, const Subject& s, int ranks,
-                                 BaselineParts& parts) {
+Checked<Ok> add_gathered_gemm(Member& member, const Subject& s, int ranks, BaselineParts& parts) {
   HP_TRY(const std::int64_t rows, share_of("rows", s.m, ranks));
   HP_TRY(const std::int64_t columns, share_of("columns", s.n, ranks));
   Work& work = *parts.work.emplace_back(std::make_unique<Work>());
@@ -62,7 +61,7 @@ Checked<Ok> add_gathered_product(Member& member, const Subject& s, int ranks,
 }
 
 // a [m, k/ranks]; b [k/ranks, n]; c summed over the ranks: rows of each rank, or all rows.
-Checked<Ok> add_reduced_product(Member& member, const Subject& s, int ranks, BaselineParts& parts) {
+Checked<Ok> add_reduced_gemm(Member& member, const Subject& s, int ranks, BaselineParts& parts) {
   HP_TRY(const std::int64_t depth, share_of("terms", s.k, ranks));
   const bool scatters = s.op == "gemm_rs";
   HP_TRY(const std::int64_t rows, scatters ? share_of("rows", s.m, ranks) : Checked(s.m));
@@ -98,28 +97,28 @@ Checked<Ok> add_reduced_product(Member& member, const Subject& s, int ranks, Bas
 
 }  // namespace
 
-Checked<std::vector<Step>> product_ways(const Result<CublasLt, Missing>& library,
-                                        const ProductShape& shape, const ProductAddresses& at) {
+Checked<std::vector<Step>> gemm_ways(const Result<CublasLt, Missing>& library,
+                                     const LibraryGemmShape& shape, const GemmAddresses& at) {
   const auto refuse = [](const std::string& reason) {
     return make_diag(DiagCode::G081, {{"what", "products"}, {"reason", reason}});
   };
   if (!library.ok()) return refuse(library.error().reason);
   auto made = library->prepare(shape);
   if (!made.ok()) return refuse(made.error().reason);
-  const std::shared_ptr<const LibraryProduct> product = std::move(made).value();
-  if (product->algorithms() == 0) return refuse("cuBLASLt names no algorithm");
+  const std::shared_ptr<const LibraryGemm> gemm = std::move(made).value();
+  if (gemm->algorithms() == 0) return refuse("cuBLASLt names no algorithm");
   std::vector<Step> ways;
-  for (int i = 0; i < product->algorithms(); ++i) {
-    ways.emplace_back([product, at, i](CUstream stream) -> Checked<Ok> {
-      if (product->launch(i, at.a, at.b, at.c, stream)) return Ok{};
+  for (int i = 0; i < gemm->algorithms(); ++i) {
+    ways.emplace_back([gemm, at, i](CUstream stream) -> Checked<Ok> {
+      if (gemm->launch(i, at.a, at.b, at.c, stream)) return Ok{};
       return refused("cublasLtMatmul", "cuBLASLt");
     });
   }
   return ways;
 }
 
-Checked<std::unique_ptr<Baseline>> make_product_baseline(const std::shared_ptr<Team>& team,
-                                                         const Subject& subject) {
+Checked<std::unique_ptr<Baseline>> make_gemm_baseline(const std::shared_ptr<Team>& team,
+                                                      const Subject& subject) {
   BaselineParts parts;
   parts.tensors["a"] = {.dtype = subject.dtype, .shape = {subject.m, subject.k}, .parts = {}};
   parts.tensors["b"] = {.dtype = subject.dtype, .shape = {subject.k, subject.n}, .parts = {}};
@@ -128,7 +127,7 @@ Checked<std::unique_ptr<Baseline>> make_product_baseline(const std::shared_ptr<T
     Member& member = team->member(rank);
     const auto current = member.device.make_current();
     if (!current.ok()) return cuda::to_diag(current.error());
-    const auto add = subject.op == "ag_gemm" ? add_gathered_product : add_reduced_product;
+    const auto add = subject.op == "ag_gemm" ? add_gathered_gemm : add_reduced_gemm;
     HP_REQUIRE_OK(add(member, subject, team->ranks(), parts));
   }
   return std::make_unique<Baseline>(team, std::move(parts));

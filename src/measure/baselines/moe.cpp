@@ -1,9 +1,9 @@
 #include <algorithm>
 
 #include "measure/baselines/baselines.h"
+#include "measure/baselines/gemms.h"
 #include "measure/baselines/moe_layout.h"
 #include "measure/baselines/moves.h"
-#include "measure/baselines/products.h"
 
 namespace harpe::library {
 namespace {
@@ -23,13 +23,13 @@ struct Queues {
   std::vector<cuda::Stream> streams;  // beside the member's own stream
   std::vector<cuda::Event> ends;      // one per stream
   std::vector<cuda::Event> begin;     // a single event
-  std::vector<CublasLt> products;     // one per queue, the member's own first
+  std::vector<CublasLt> gemms;        // one per queue, the member's own first
 };
 
 Checked<std::shared_ptr<Queues>> open_queues(const Member& member, Work& work) {
   if (!member.products->ok()) return refuse_experts((*member.products).error().reason);
   auto queues = std::make_shared<Queues>();
-  queues->products.push_back(**member.products);
+  queues->gemms.push_back(**member.products);
   HP_TRY(cuda::Event begin, cuda::Event::create_untimed(member.device));
   queues->begin.push_back(std::move(begin));
   for (std::size_t i = 1; i < kQueues; ++i) {
@@ -38,7 +38,7 @@ Checked<std::shared_ptr<Queues>> open_queues(const Member& member, Work& work) {
     HP_TRY(cuda::Event end, cuda::Event::create_untimed(member.device));
     queues->streams.push_back(std::move(stream));
     queues->ends.push_back(std::move(end));
-    queues->products.push_back(
+    queues->gemms.push_back(
         (*member.products)->with({.address = space, .bytes = kQueueWorkspaceBytes}));
   }
   return queues;
@@ -64,7 +64,7 @@ Checked<Ok> order_in_queues(const Member& member, const Queues& queues,
 }
 
 // Rows of each expert times its weights, row-major: [rows, depth] x [depth, columns].
-struct Products {
+struct ExpertGemms {
   DeviceAddress rows = 0;
   DeviceAddress weights = 0;
   DeviceAddress results = 0;
@@ -72,8 +72,8 @@ struct Products {
   std::int64_t depth = 0;
 };
 
-Checked<Step> products_step(Member& member, Work& work, const std::shared_ptr<Queues>& queues,
-                            const MoeLayout& layout, const Products& at, device::Element element) {
+Checked<Step> gemms_step(Member& member, Work& work, const std::shared_ptr<Queues>& queues,
+                         const MoeLayout& layout, const ExpertGemms& at, device::Element element) {
   std::vector<const Arithmetic*> parts;
   for (std::size_t expert = 0; expert + 1 < layout.grouped.size(); ++expert) {
     const std::int64_t first = layout.grouped[expert];
@@ -83,20 +83,20 @@ Checked<Step> products_step(Member& member, Work& work, const std::shared_ptr<Qu
       return static_cast<DeviceAddress>(elements * kElementBytes);
     };
     const auto number = static_cast<std::int64_t>(expert);
-    const ProductAddresses own{.a = at.rows + bytes(first * at.depth),
-                               .b = at.weights + bytes(number * at.depth * at.columns),
-                               .c = at.results + bytes(first * at.columns)};
-    HP_TRY(std::vector<Step> ways, product_ways(queues->products[parts.size() % kQueues],
-                                                {.m = rows,
-                                                 .n = at.columns,
-                                                 .k = at.depth,
-                                                 .in = element,
-                                                 .out = element,
-                                                 .layout = device::GemmLayout::NMajor,
-                                                 .a_stride = at.depth,
-                                                 .b_stride = at.columns,
-                                                 .c_stride = at.columns},
-                                                own));
+    const GemmAddresses own{.a = at.rows + bytes(first * at.depth),
+                            .b = at.weights + bytes(number * at.depth * at.columns),
+                            .c = at.results + bytes(first * at.columns)};
+    HP_TRY(std::vector<Step> ways, gemm_ways(queues->gemms[parts.size() % kQueues],
+                                             {.m = rows,
+                                              .n = at.columns,
+                                              .k = at.depth,
+                                              .in = element,
+                                              .out = element,
+                                              .layout = device::GemmLayout::NMajor,
+                                              .a_stride = at.depth,
+                                              .b_stride = at.columns,
+                                              .c_stride = at.columns},
+                                             own));
     parts.push_back(&work.choose_from(std::move(ways)));
   }
   return Step(
@@ -216,20 +216,20 @@ Checked<Ok> add_experts(Member& member, Work& work, const MoeSizes& s, const Moe
                         const Memory& memory, device::Element element) {
   const MoePlaces& at = memory.at;
   HP_TRY(const std::shared_ptr<Queues> queues, open_queues(member, work));
-  const Products gates{.rows = address_of(at.grouped),
-                       .weights = memory.gate_weights,
-                       .results = address_of(at.gates),
-                       .columns = 2 * s.inter,
-                       .depth = s.hidden};
-  const Products down{.rows = address_of(at.act),
-                      .weights = memory.down_weights,
-                      .results = address_of(at.made),
-                      .columns = s.hidden,
-                      .depth = s.inter};
+  const ExpertGemms gates{.rows = address_of(at.grouped),
+                          .weights = memory.gate_weights,
+                          .results = address_of(at.gates),
+                          .columns = 2 * s.inter,
+                          .depth = s.hidden};
+  const ExpertGemms down{.rows = address_of(at.act),
+                         .weights = memory.down_weights,
+                         .results = address_of(at.made),
+                         .columns = s.hidden,
+                         .depth = s.inter};
   std::vector<Step> steps(3);
-  HP_TRY(steps[0], products_step(member, work, queues, layout, gates, element));
+  HP_TRY(steps[0], gemms_step(member, work, queues, layout, gates, element));
   HP_TRY(steps[1], action_step(member, gate_action(s, layout, at)));
-  HP_TRY(steps[2], products_step(member, work, queues, layout, down, element));
+  HP_TRY(steps[2], gemms_step(member, work, queues, layout, down, element));
   work.all_arithmetic = [steps](CUstream stream) -> Checked<Ok> {
     for (const Step& step : steps) HP_REQUIRE_OK(step(stream));
     return Ok{};

@@ -47,7 +47,7 @@ TEST_F(Profile, measures_shapes_that_kernels_take_and_memory_holds) {
                    (quick ? ", quick" : ""));
       std::set<Key> known;
       for (const auto& cases :
-           {product_cases(cuts, quick), attention_cases(ranks, quick), plain_cases(quick)}) {
+           {gemm_cases(cuts, quick), attention_cases(ranks, quick), plain_cases(quick)}) {
         for (const LeafCase& one : cases) {
           EXPECT_TRUE(known.insert(key_of(one.figure)).second) << one.figure.leaf;
           EXPECT_LE(one.in_bytes, kSourceBytes);
@@ -77,7 +77,7 @@ TEST_F(Profile, counts_what_a_shape_computes_and_touches) {
   HeadsShape causal = shape;
   causal.causal = true;
   EXPECT_EQ(attention_case(causal).figure.flops, 4.0 * 32 * (4096.0 * 4097 / 2) * 128);
-  const LeafFigure product = product_case({.m = 16, .n = 32, .k = 64}).figure;
+  const LeafFigure product = gemm_case({.m = 16, .n = 32, .k = 64}).figure;
   EXPECT_EQ(product.flops, 2.0 * 16 * 32 * 64);
   EXPECT_EQ(product.bytes, 2.0 * (16 * 64 + 64 * 32 + 16 * 32));
 }

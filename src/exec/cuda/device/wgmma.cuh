@@ -8,18 +8,18 @@
 
 // Matrix multiplications of a warpgroup (wgmma, PTX ISA 9.7.15). They run asynchronously: registers
 // of an accumulator may be accessed, and shared memory that they read may be overwritten, only
-// after `wait_products`. All operands lie in swizzled boxes as the bulk copy engine writes them,
+// after `wait_wgmmas`. All operands lie in swizzled boxes as the bulk copy engine writes them,
 // aligned to 1,024 bytes: with rows of 128 bytes, or of 64 in N-major boxes of 32 columns.
 namespace harpe::device {
 
 // Needed before the first wgmma after other instructions have written its registers.
-HP_DEVICE void begin_products() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+HP_DEVICE void begin_wgmmas() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 
-HP_DEVICE void commit_products() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+HP_DEVICE void commit_wgmmas() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 
 // Waits until all but the last `Pending` committed groups are done.
 template <int Pending>
-HP_DEVICE void wait_products() {
+HP_DEVICE void wait_wgmmas() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(Pending) : "memory");
 }
 

@@ -63,13 +63,13 @@ struct CublasLtState {
 namespace {
 
 // Row-major C = A B is column-major C' = B' A': cuBLASLt's first operand is our B.
-class Product final : public LibraryProduct {
+class Gemm final : public LibraryGemm {
  public:
-  Product(std::shared_ptr<const CublasLtState> state, const Workspace& workspace)
+  Gemm(std::shared_ptr<const CublasLtState> state, const Workspace& workspace)
       : state_(std::move(state)), workspace_(workspace) {}
-  Product(const Product&) = delete;
-  Product& operator=(const Product&) = delete;
-  ~Product() override {
+  Gemm(const Gemm&) = delete;
+  Gemm& operator=(const Gemm&) = delete;
+  ~Gemm() override {
     const Functions& call = state_->functions;
     for (cublasLtMatrixLayout_t layout : {a_, b_, c_}) {
       if (layout != nullptr) call.cublasLtMatrixLayoutDestroy(layout);
@@ -77,7 +77,7 @@ class Product final : public LibraryProduct {
     if (operation_ != nullptr) call.cublasLtMatmulDescDestroy(operation_);
   }
 
-  [[nodiscard]] cublasStatus_t describe(const ProductShape& shape) {
+  [[nodiscard]] cublasStatus_t describe(const LibraryGemmShape& shape) {
     const Functions& call = state_->functions;
     beta_ = shape.add ? 1 : 0;
     const auto unsigned_of = [](std::int64_t value) { return static_cast<std::uint64_t>(value); };
@@ -167,16 +167,16 @@ Result<CublasLt, Missing> CublasLt::open(const Search& search, const Workspace& 
   return opened;
 }
 
-Result<std::unique_ptr<LibraryProduct>, Missing> CublasLt::prepare(
-    const ProductShape& shape) const {
-  auto product = std::make_unique<Product>(state_, workspace_);
-  if (const auto status = product->describe(shape); status != CUBLAS_STATUS_SUCCESS) {
+Result<std::unique_ptr<LibraryGemm>, Missing> CublasLt::prepare(
+    const LibraryGemmShape& shape) const {
+  auto gemm = std::make_unique<Gemm>(state_, workspace_);
+  if (const auto status = gemm->describe(shape); status != CUBLAS_STATUS_SUCCESS) {
     return Missing{status_text(status)};
   }
-  if (const auto status = product->ask_heuristics(); status != CUBLAS_STATUS_SUCCESS) {
+  if (const auto status = gemm->ask_heuristics(); status != CUBLAS_STATUS_SUCCESS) {
     return Missing{status_text(status)};
   }
-  return std::unique_ptr<LibraryProduct>(std::move(product));
+  return std::unique_ptr<LibraryGemm>(std::move(gemm));
 }
 
 std::string CublasLt::version() const {
@@ -199,7 +199,7 @@ Result<CublasLt, Missing> CublasLt::open(const Search&, const Workspace&) {
   return without_cublaslt();
 }
 
-Result<std::unique_ptr<LibraryProduct>, Missing> CublasLt::prepare(const ProductShape&) const {
+Result<std::unique_ptr<LibraryGemm>, Missing> CublasLt::prepare(const LibraryGemmShape&) const {
   return without_cublaslt();
 }
 

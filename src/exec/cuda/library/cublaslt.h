@@ -14,7 +14,7 @@ namespace harpe::library {
 
 // C[m, n] = A[m, k] B, or C += A B with `add`, all row-major; B in `layout`, A stored transposed
 // with `m_major`. Strides in elements.
-struct ProductShape {
+struct LibraryGemmShape {
   std::int64_t m = 0;
   std::int64_t n = 0;
   std::int64_t k = 0;
@@ -29,9 +29,9 @@ struct ProductShape {
 };
 
 // One GEMM of cuBLASLt for a shape.
-class LibraryProduct {
+class LibraryGemm {
  public:
-  virtual ~LibraryProduct() = default;
+  virtual ~LibraryGemm() = default;
   // The number of algorithms that its heuristics return for the shape, best first by its estimate.
   [[nodiscard]] virtual int algorithms() const = 0;
   // f32 accumulation; addresses on the current device. False if the library refuses.
@@ -57,8 +57,8 @@ class CublasLt {
     other.workspace_ = workspace;
     return other;
   }
-  [[nodiscard]] Result<std::unique_ptr<LibraryProduct>, Missing> prepare(
-      const ProductShape& shape) const;
+  [[nodiscard]] Result<std::unique_ptr<LibraryGemm>, Missing> prepare(
+      const LibraryGemmShape& shape) const;
   [[nodiscard]] std::string version() const;
 
  private:

@@ -17,14 +17,14 @@ HeadsShape heads_of(std::int64_t heads, std::int64_t kv_heads, std::int64_t quer
 
 }  // namespace
 
-std::vector<ProductShape> short_products(const std::vector<std::int64_t>& cuts, bool quick) {
+std::vector<GemmSize> short_gemms(const std::vector<std::int64_t>& cuts, bool quick) {
   // Columns and depth of the linear layers of Llama-3 8B and 70B before they are divided over the
   // ranks: by columns behind a gather, by depth before a reduction.
   constexpr std::array kGathered = {std::pair{6144, 4096}, std::pair{28672, 4096},
                                     std::pair{10240, 8192}, std::pair{57344, 8192}};
   constexpr std::array kReduced = {std::pair{4096, 4096}, std::pair{4096, 14336},
                                    std::pair{8192, 8192}, std::pair{8192, 28672}};
-  std::vector<ProductShape> shapes;
+  std::vector<GemmSize> shapes;
   for (const std::int64_t m :
        quick ? std::vector<std::int64_t>{16} : std::vector<std::int64_t>{1, 16, 64, 128, 256}) {
     for (const std::int64_t ranks : cuts) {
@@ -35,15 +35,14 @@ std::vector<ProductShape> short_products(const std::vector<std::int64_t>& cuts, 
   }
   // The bulk copy engine reads rows in multiples of 16 bytes.
   constexpr std::int64_t kWhole = 8;
-  std::erase_if(shapes,
-                [](const ProductShape& s) { return s.n % kWhole != 0 || s.k % kWhole != 0; });
+  std::erase_if(shapes, [](const GemmSize& s) { return s.n % kWhole != 0 || s.k % kWhole != 0; });
   return shapes;
 }
 
-std::vector<LeafCase> product_cases(const std::vector<std::int64_t>& cuts, bool quick) {
+std::vector<LeafCase> gemm_cases(const std::vector<std::int64_t>& cuts, bool quick) {
   using Key = std::tuple<std::int64_t, std::int64_t, std::int64_t>;
   std::set<Key> shapes = {{8192, 8192, 8192}, {256, 256, 256}, {1024, 1024, 1024}};
-  for (const ProductShape& s : short_products(cuts, quick)) shapes.insert({s.m, s.n, s.k});
+  for (const GemmSize& s : short_gemms(cuts, quick)) shapes.insert({s.m, s.n, s.k});
   const std::int64_t ranks = cuts.back();
   // A rank's part, in whole tiles.
   const auto part = [&](std::int64_t size) {
@@ -61,7 +60,7 @@ std::vector<LeafCase> product_cases(const std::vector<std::int64_t>& cuts, bool 
     }
   }
   Cases cases;
-  for (const auto& [m, n, k] : shapes) cases.push_back(product_case({.m = m, .n = n, .k = k}));
+  for (const auto& [m, n, k] : shapes) cases.push_back(gemm_case({.m = m, .n = n, .k = k}));
   return cases;
 }
 
@@ -106,7 +105,7 @@ std::vector<LeafCase> plain_cases(bool quick) {
   Cases cases;
   for (const std::int64_t size :
        quick ? std::vector<std::int64_t>{512} : std::vector<std::int64_t>{256, 1024, 2048}) {
-    cases.push_back(plain_product_case(DType::F32, {.m = size, .n = size, .k = size}));
+    cases.push_back(plain_gemm_case(DType::F32, {.m = size, .n = size, .k = size}));
   }
   for (const std::int64_t rows :
        quick ? std::vector<std::int64_t>{256} : std::vector<std::int64_t>{256, 1024}) {

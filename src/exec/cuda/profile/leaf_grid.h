@@ -11,12 +11,10 @@ namespace harpe::cuda::profile {
 
 // GEMMs with few rows, as in layers that generate one token at a time, divided over each of these
 // numbers of ranks.
-[[nodiscard]] std::vector<ProductShape> short_products(const std::vector<std::int64_t>& cuts,
-                                                       bool quick);
+[[nodiscard]] std::vector<GemmSize> short_gemms(const std::vector<std::int64_t>& cuts, bool quick);
 // GEMMs of the bench's layers for the last of these numbers of ranks, whole and by chunks; cubes;
 // and the short ones.
-[[nodiscard]] std::vector<LeafCase> product_cases(const std::vector<std::int64_t>& cuts,
-                                                  bool quick);
+[[nodiscard]] std::vector<LeafCase> gemm_cases(const std::vector<std::int64_t>& cuts, bool quick);
 // Attention of the bench's cases on `ranks` ranks: whole heads, parts of the positions, and parts
 // of the heads; then one new query for each of some sequences.
 [[nodiscard]] std::vector<LeafCase> attention_cases(std::int64_t ranks, bool quick);

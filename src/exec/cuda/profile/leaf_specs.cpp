@@ -81,7 +81,7 @@ LaunchSpec attention_spec(const Operands& at, const HeadsShape& s) {
 
 }  // namespace
 
-LaunchSpec product_spec(const Operands& at, const ProductShape& s) {
+LaunchSpec gemm_spec(const Operands& at, const GemmSize& s) {
   GemmSpec spec;
   spec.n = s.n;
   spec.k = s.k;
@@ -94,7 +94,7 @@ LaunchSpec product_spec(const Operands& at, const ProductShape& s) {
   return spec;
 }
 
-LeafCase product_case(const ProductShape& s) {
+LeafCase gemm_case(const GemmSize& s) {
   LeafCase one;
   one.in_bytes = (s.m * s.k + s.k * s.n) * kHalf;
   one.out_bytes = s.m * s.n * kHalf;
@@ -107,7 +107,7 @@ LeafCase product_case(const ProductShape& s) {
   one.figure.bytes = static_cast<double>(one.in_bytes + one.out_bytes);
   one.guess = guess_of(one.figure, kGuessTensor);
   one.plan = [s](const Member&, const Operands& at) -> Checked<LaunchSpecs> {
-    return LaunchSpecs{product_spec(at, s)};
+    return LaunchSpecs{gemm_spec(at, s)};
   };
   return one;
 }
@@ -129,8 +129,8 @@ LeafCase attention_case(const HeadsShape& s) {
   return one;
 }
 
-LeafCase plain_product_case(DType dtype, const ProductShape& s) {
-  LeafCase one = product_case(s);
+LeafCase plain_gemm_case(DType dtype, const GemmSize& s) {
+  LeafCase one = gemm_case(s);
   const std::int64_t size = size_in_bytes(dtype);
   const std::int64_t state = size_in_bytes(state_dtype(dtype));
   one.in_bytes = (s.m * s.k + s.k * s.n) * size;
@@ -140,7 +140,7 @@ LeafCase plain_product_case(DType dtype, const ProductShape& s) {
   one.guess = guess_of(one.figure, kGuessPlain);
   one.plan = [=](const Member& member, const Operands& at) {
     const DeviceAddress b = behind(at.in, s.m * s.k * size);
-    const actions::Multiply product{
+    const actions::Multiply gemm{
         .first = {.m = s.m,
                   .n = s.n,
                   .k = s.k,
@@ -149,7 +149,7 @@ LeafCase plain_product_case(DType dtype, const ProductShape& s) {
                   .c = pointer_to(at.out),
                   .c_row_stride = s.n},
         .loops = {}};
-    return plan_launches(choice_of(member), product);
+    return plan_launches(choice_of(member), gemm);
   };
   return one;
 }

@@ -24,12 +24,12 @@ struct LeafCase {
 };
 
 // A GEMM of bf16, all dense and row-major.
-struct ProductShape {
+struct GemmSize {
   std::int64_t m = 1;
   std::int64_t n = 1;
   std::int64_t k = 1;
 };
-[[nodiscard]] LaunchSpec product_spec(const Operands& at, const ProductShape& shape);
+[[nodiscard]] LaunchSpec gemm_spec(const Operands& at, const GemmSize& shape);
 
 // Whole heads, all dense: [batch, row, head, dim].
 struct HeadsShape {
@@ -44,10 +44,10 @@ struct HeadsShape {
 };
 
 // With the kernels for tensor cores, in bf16.
-[[nodiscard]] LeafCase product_case(const ProductShape& shape);
+[[nodiscard]] LeafCase gemm_case(const GemmSize& shape);
 [[nodiscard]] LeafCase attention_case(const HeadsShape& shape);
 // With the plain kernels, in any floating type; `heads` with separate keys, of dimension `dim`.
-[[nodiscard]] LeafCase plain_product_case(DType dtype, const ProductShape& shape);
+[[nodiscard]] LeafCase plain_gemm_case(DType dtype, const GemmSize& shape);
 [[nodiscard]] LeafCase plain_attention_case(DType dtype, const HeadsShape& shape);
 [[nodiscard]] LeafCase backward_case(DType dtype, const HeadsShape& shape);
 [[nodiscard]] LeafCase pointwise_case(Pointwise function, Leaf leaf, std::int64_t length);

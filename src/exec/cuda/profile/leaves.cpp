@@ -74,7 +74,7 @@ std::vector<std::int64_t> cuts_of(const Crew& crew) {
 Checked<std::vector<LeafFigure>> measure_leaves(Crew& crew, bool quick, double kernel) {
   const std::vector<std::int64_t> cuts = cuts_of(crew);
   std::vector<LeafFigure> figures;
-  HP_REQUIRE_OK(measure(crew, product_cases(cuts, quick), kernel, figures));
+  HP_REQUIRE_OK(measure(crew, gemm_cases(cuts, quick), kernel, figures));
   HP_REQUIRE_OK(measure(crew, attention_cases(cuts.back(), quick), kernel, figures));
   HP_REQUIRE_OK(measure(crew, plain_cases(quick), kernel, figures));
   return figures;

@@ -18,7 +18,7 @@ constexpr std::int64_t kTrials = 16;       // of each algorithm, to find the fas
 constexpr std::int64_t kElementBytes = 2;  // of a bf16
 
 using library::Elements;
-using library::LibraryProduct;
+using library::LibraryGemm;
 using library::Team;
 
 // The i-th call of one rank; must allocate and connect nothing after a warm-up.
@@ -138,7 +138,7 @@ struct Places {
   DeviceAddress b = 0;
   DeviceAddress c = 0;
 };
-Places places_of(const profile::Member& at, const LeafCase& one, const ProductShape& s,
+Places places_of(const profile::Member& at, const LeafCase& one, const GemmSize& s,
                  std::int64_t i) {
   constexpr std::int64_t kMostSets = 8;
   const std::int64_t fit = std::min(kSourceBytes / one.in_bytes, kTargetBytes / one.out_bytes);
@@ -156,13 +156,13 @@ Places places_of(const profile::Member& at, const LeafCase& one, const ProductSh
 }
 
 // A GEMM prepared on every rank.
-struct ReadyProduct {
-  std::vector<std::shared_ptr<const LibraryProduct>> ranks;
+struct ReadyGemm {
+  std::vector<std::shared_ptr<const LibraryGemm>> ranks;
   int algorithms = std::numeric_limits<int>::max();  // common to all ranks
 };
 
-Checked<ReadyProduct> prepare(Team& team, const ProductShape& s) {
-  ReadyProduct ready;
+Checked<ReadyGemm> prepare(Team& team, const GemmSize& s) {
+  ReadyGemm ready;
   for (int rank = 0; rank < team.ranks(); ++rank) {
     library::Member& member = team.member(rank);
     HP_REQUIRE_OK(checked(member.device.make_current()));
@@ -180,15 +180,14 @@ Checked<ReadyProduct> prepare(Team& team, const ProductShape& s) {
 }
 
 // With the fastest of the algorithms that the heuristics return, as in a baseline.
-Checked<LeafFigure> time_product(const Crew& crew, Team& team, const ProductShape& s,
-                                 double launch) {
-  const LeafCase one = product_case(s);
-  HP_TRY(const ReadyProduct ready, prepare(team, s));
+Checked<LeafFigure> time_gemm(const Crew& crew, Team& team, const GemmSize& s, double launch) {
+  const LeafCase one = gemm_case(s);
+  HP_TRY(const ReadyGemm ready, prepare(team, s));
   const auto by = [&](int algorithm) -> Call {
     return [&, algorithm](library::Member& member, std::int64_t i) -> Checked<Ok> {
       const Places at = places_of(crew.member(member.rank), one, s, i);
-      const auto& product = ready.ranks[static_cast<std::size_t>(member.rank)];
-      if (product->launch(algorithm, at.a, at.b, at.c, member.stream.handle())) return Ok{};
+      const auto& gemm = ready.ranks[static_cast<std::size_t>(member.rank)];
+      if (gemm->launch(algorithm, at.a, at.b, at.c, member.stream.handle())) return Ok{};
       return library::refused("cublasLtMatmul", "cuBLASLt");
     };
   };
@@ -224,8 +223,8 @@ Checked<LibraryFigures> measure_libraries(const Crew& crew, const MeasureRequest
     HP_TRY(figures.collectives, time_collectives(crew, *team, request.quick));
   }
   if (!products.ok()) return figures;
-  for (const ProductShape& shape : short_products(cuts_of(crew), request.quick)) {
-    HP_TRY(LeafFigure figure, time_product(crew, *team, shape, launch));
+  for (const GemmSize& shape : short_gemms(cuts_of(crew), request.quick)) {
+    HP_TRY(LeafFigure figure, time_gemm(crew, *team, shape, launch));
     figures.products.push_back(std::move(figure));
   }
   return figures;

@@ -16,7 +16,7 @@ using actions::Loop;
 using device::GemmLayout;
 
 // Above this number of GEMMs, one plain launch is faster than a tensor-core launch for each.
-constexpr std::int64_t kMostProducts = 64;
+constexpr std::int64_t kMostGemms = 64;
 
 // The stride of a single row or column has no meaning; returns one that every kernel accepts.
 std::int64_t stride_of(std::int64_t stride, std::int64_t count, std::int64_t length) {
@@ -26,8 +26,8 @@ std::int64_t stride_of(std::int64_t stride, std::int64_t count, std::int64_t len
 // The GEMM for tensor cores, if the operands' layouts allow it. Where its kernel does not read how
 // many rows are in use, it multiplies all rows: each row of C depends only on the same row of A,
 // and nothing reads the unused ones.
-std::optional<GemmSpec> fast_product(const GemmProblem& p, const device::UsedRows& used,
-                                     std::int64_t likely_rows, const LaunchChoice& choice) {
+std::optional<GemmSpec> fast_gemm(const GemmProblem& p, const device::UsedRows& used,
+                                  std::int64_t likely_rows, const LaunchChoice& choice) {
   const auto element = half_of(p.a.dtype);
   const bool is_transposed = p.a.column_stride != 1 && p.k > 1;
   if (!element || p.k <= 0 || (is_transposed && p.a.row_stride != 1)) return std::nullopt;
@@ -69,11 +69,11 @@ std::optional<GemmSpec> fast_product(const GemmProblem& p, const device::UsedRow
 }
 
 // The tensor-core launches for all GEMMs of the action; none if one of them does not fit.
-std::optional<LaunchSpecs> fast_products(const LaunchChoice& choice,
-                                         const actions::Multiply& products, const Loops<3>& loops) {
+std::optional<LaunchSpecs> fast_gemms(const LaunchChoice& choice, const actions::Multiply& products,
+                                      const Loops<3>& loops) {
   const std::span<const Loop<3>> all(loops);
   const bool is_own = engine_of(choice.kernel) == LeafEngine::Own;
-  if (is_own && turns_of(all) > kMostProducts) return std::nullopt;
+  if (is_own && turns_of(all) > kMostGemms) return std::nullopt;
   const GemmProblem& first = products.first;
   const device::UsedRows used = used_rows(products.used, products.result, first.m);
   const auto likely =
@@ -86,8 +86,7 @@ std::optional<LaunchSpecs> fast_products(const LaunchChoice& choice,
     p.b.data = moved(p.b.data, offsets[1]);
     p.c = moved(p.c, offsets[2]);
     p.accumulate = p.accumulate || again;
-    const std::optional<GemmSpec> spec =
-        fast ? fast_product(p, used, likely, choice) : std::nullopt;
+    const std::optional<GemmSpec> spec = fast ? fast_gemm(p, used, likely, choice) : std::nullopt;
     fast = fast && spec;
     if (fast) launches.emplace_back(*spec);
   });
@@ -105,7 +104,7 @@ Checked<std::optional<LaunchSpecs>> plan_gemms(const LaunchChoice& choice,
   if (!number_of(p.a.dtype) || p.a.dtype != p.b.dtype || is_empty) {
     return std::optional<LaunchSpecs>();
   }
-  std::optional<LaunchSpecs> fast = fast_products(choice, *products, loops);
+  std::optional<LaunchSpecs> fast = fast_gemms(choice, *products, loops);
   if (!fast && !choice.kernel.empty()) {
     return no_leaf(choice, "it takes no operands of `" + std::string(print(p.a.dtype)) +
                                "`, or their rows are no multiples of 16 bytes");

@@ -6,7 +6,7 @@
 namespace harpe::cuda {
 namespace {
 
-library::ProductShape shape_of(const GemmSpec& spec, const GemmPanelSpec& panel) {
+library::LibraryGemmShape shape_of(const GemmSpec& spec, const GemmPanelSpec& panel) {
   return {.m = panel.rows,
           .n = spec.n,
           .k = spec.k,
@@ -21,8 +21,8 @@ library::ProductShape shape_of(const GemmSpec& spec, const GemmPanelSpec& panel)
 }
 
 // A prepared GEMM of cuBLASLt with its addresses.
-struct ProductCall {
-  std::shared_ptr<const library::LibraryProduct> product;
+struct LibraryCall {
+  std::shared_ptr<const library::LibraryGemm> gemm;
   DeviceAddress a = 0;
   DeviceAddress b = 0;
   DeviceAddress c = 0;
@@ -33,23 +33,23 @@ Checked<std::unique_ptr<PreparedKernel>> prepare_cublaslt(const GemmSpec& spec,
                                                           const LaunchTools& tools) {
   HP_CHECK(tools.leaves != nullptr, "libraries do leaves of plans alone");
   HP_TRY(const library::CublasLt library, tools.leaves->products(tools.place));
-  std::vector<ProductCall> calls;
+  std::vector<LibraryCall> calls;
   for (const GemmPanelSpec& panel : spec.panels) {
     HP_CHECK(panel.k_chunks.size() == 1 && panel.addends.empty() && !is_awaited(panel),
-             "nothing is joined with a library's product");
-    auto product = library.prepare(shape_of(spec, panel));
-    if (!product.ok()) return tools.place.refuse(product.error().reason);
-    if ((*product)->algorithms() == 0) {
+             "nothing is joined with a GEMM of a library");
+    auto gemm = library.prepare(shape_of(spec, panel));
+    if (!gemm.ok()) return tools.place.refuse(gemm.error().reason);
+    if ((*gemm)->algorithms() == 0) {
       return tools.place.refuse("cuBLASLt names no algorithm");
     }
-    calls.push_back({.product = std::move(product).value(),
+    calls.push_back({.gemm = std::move(gemm).value(),
                      .a = panel.k_chunks.front().a,
                      .b = spec.b,
                      .c = panel.c});
   }
   const auto order = [calls = std::move(calls)](CUstream stream) -> Checked<Ok> {
-    for (const ProductCall& call : calls) {
-      if (!call.product->launch(0, call.a, call.b, call.c, stream)) {
+    for (const LibraryCall& call : calls) {
+      if (!call.gemm->launch(0, call.a, call.b, call.c, stream)) {
         return library::refused("cublasLtMatmul", "cuBLASLt");
       }
     }

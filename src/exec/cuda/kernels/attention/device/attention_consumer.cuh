@@ -112,7 +112,7 @@ class AttentionConsumer {
     std::uint64_t queries = k_major(shared_.queries(queries_.slot, warpgroup_));
     std::uint64_t keys = k_major(shared_.keys(keys_.slot));
     pin(scores_);
-    begin_products();
+    begin_wgmmas();
 #pragma unroll
     for (int k = 0; k < kConfig.query_dim / 16; ++k) {
       constexpr int kSteps = kBoxColumns / 16;
@@ -121,26 +121,26 @@ class AttentionConsumer {
           scores_, queries + inside + k / kSteps * (shared_.kQueryBox >> 4),
           keys + inside + k / kSteps * (shared_.kKvBox >> 4), k > 0);
     }
-    commit_products();
+    commit_wgmmas();
   }
 
   HP_DEVICE void issue_sums() {
     wait_barrier(&sync_.value_full[values_.slot], values_.parity);
     const std::uint64_t values = n_major(shared_.values(values_.slot), shared_.kKvBox);
     pin(output_);
-    begin_products();
+    begin_wgmmas();
 #pragma unroll
     for (int k = 0; k < kConfig.kv_tile / 16; ++k) {
       Wgmma<kConfig.value_dim, kConfig.element, true>::multiply(output_, weights_[k],
                                                                 values + k * kNMajorStep, true);
     }
-    commit_products();
+    commit_wgmmas();
   }
 
   // Waits for the scores of the current key tile and turns them into weights.
   template <int kPending>
   HP_DEVICE void take_scores() {
-    wait_products<kPending>();
+    wait_wgmmas<kPending>();
     pin(scores_);
     const KvStep keys = sync_.steps[keys_.slot];
     flags_ = keys.flags;
@@ -159,7 +159,7 @@ class AttentionConsumer {
 
   template <int kPending>
   HP_DEVICE void take_sums() {
-    wait_products<kPending>();
+    wait_wgmmas<kPending>();
     pin(output_);
     release(&sync_.value_empty[values_.slot], true);
     values_.advance();

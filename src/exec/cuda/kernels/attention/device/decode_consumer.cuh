@@ -140,7 +140,7 @@ class DecodeConsumer {
     const std::uint64_t all_keys = uniform(k_major(own));
     const std::uint64_t queries = uniform(k_major(scored));
     wait_barrier(&sync_.filled[slot], ring_.parity);
-    begin_products();
+    begin_wgmmas();
 #pragma unroll
     for (int block = 0; block < kBlocks; ++block) {
       const std::uint64_t keys = all_keys + block * (64 * 128 >> 4);
@@ -152,8 +152,8 @@ class DecodeConsumer {
             queries + inside + k / 4 * (DecodeShared<kConfig>::kColumnBox >> 4), k > 0);
       }
     }
-    commit_products();
-    wait_products<0>();
+    commit_wgmmas();
+    wait_wgmmas<0>();
 #pragma unroll
     for (int block = 0; block < kBlocks; ++block) pin(scores_[block]);
     hide_unseen(slot);
@@ -308,7 +308,7 @@ class DecodeConsumer {
     const std::uint64_t from = uniform(n_major(own, DecodeShared<kConfig>::kBox));
     const std::uint64_t by = uniform(k_major(weights));
     pin_sums();
-    begin_products();
+    begin_wgmmas();
 #pragma unroll
     for (int block = 0; block < kValueBlocks; ++block) {
 #pragma unroll
@@ -318,8 +318,8 @@ class DecodeConsumer {
             by + k % 4 * kKMajorStep + k / 4 * (DecodeShared<kConfig>::kColumnBox >> 4), true);
       }
     }
-    commit_products();
-    wait_products<0>();
+    commit_wgmmas();
+    wait_wgmmas<0>();
     pin_sums();
   }
 

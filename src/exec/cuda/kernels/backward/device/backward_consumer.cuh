@@ -49,7 +49,7 @@ class BackwardConsumer {
 #pragma unroll 1
     for (; step_ < steps_; ++step_) {
       const int query = sync_.query[slot()];
-      wait_products<0>();
+      wait_wgmmas<0>();
       pin(scores_);
       float products[kScores];
       multiply_queries(step_, 1, products);
@@ -63,14 +63,14 @@ class BackwardConsumer {
       end_key_sums();
       if (step_ + 1 < steps_) await_queries(step_ + 1);
       multiply_queries(step_ + 1, 0, scores_);
-      wait_products<1>();
+      wait_wgmmas<1>();
       pin(query_sums);
       if (step_ > 0) leave_sums(step_ - 1, query_sums);
       tell_what_is_left();
     }
     float query_sums[kQuerySums];
     multiply_scores(steps_ - 1, query_sums);
-    wait_products<0>();
+    wait_wgmmas<0>();
     pin(query_sums);
     leave_sums(steps_ - 1, query_sums);
     tell_what_is_left();
@@ -90,7 +90,7 @@ class BackwardConsumer {
     const std::uint64_t keys = k_major(shared_.keys(matrix, warpgroup_));
     const std::uint64_t queries = k_major(shared_.queries(step % kConfig.query_stages, matrix));
     pin(results);
-    begin_products();
+    begin_wgmmas();
 #pragma unroll
     for (int k = 0; k < kConfig.head_dim / 16; ++k) {
       constexpr int kSteps = kBoxColumns / 16;
@@ -98,7 +98,7 @@ class BackwardConsumer {
       Wgmma<kQueryTile, kConfig.element, false>::multiply(results, keys + inside, queries + inside,
                                                           k > 0);
     }
-    commit_products();
+    commit_wgmmas();
   }
 
   // Issues the gradients of a step's scores, of all keys, times half of the keys' columns, as one
@@ -111,7 +111,7 @@ class BackwardConsumer {
     const std::uint32_t inside = static_cast<std::uint32_t>(
         warpgroup_ * kBytes / 128 * kBackwardBox + warpgroup_ * kBytes % 128);
     pin(results);
-    begin_products();
+    begin_wgmmas();
 #pragma unroll
     for (int k = 0; k < kKeyTile / 16; ++k) {
       constexpr int kSteps = kRowsOfWarpgroup / 16;
@@ -119,7 +119,7 @@ class BackwardConsumer {
       Wgmma<kColumns, kConfig.element, true>::multiply_transposed(
           results, scores + k * kNMajorStep, keys + k % kSteps * kNMajorStep, k > 0);
     }
-    commit_products();
+    commit_wgmmas();
   }
 
   // Turns scores into weights.
@@ -175,7 +175,7 @@ class BackwardConsumer {
 
   // Turns weights and products into gradients of scores.
   HP_DEVICE void take_products(float (&products)[kScores]) {
-    wait_products<0>();
+    wait_wgmmas<0>();
     pin(products);
     pack_scores(weights_);
     const float* const of_thread = shared_.delta(slot()) + own_thread() % 4 * 2;
@@ -199,13 +199,13 @@ class BackwardConsumer {
   HP_DEVICE void add_queries(const Fragments& fragments, int matrix, float (&sums)[kSums]) {
     const std::uint64_t queries = n_major(shared_.queries(slot(), matrix), kBackwardBox);
     pin(sums);
-    begin_products();
+    begin_wgmmas();
 #pragma unroll
     for (int k = 0; k < kQueryTile / 16; ++k) {
       Wgmma<kConfig.head_dim, kConfig.element, true>::multiply(sums, fragments[k],
                                                                queries + k * kNMajorStep, true);
     }
-    commit_products();
+    commit_wgmmas();
   }
 
   // Leaves the gradients of scores in shared memory for both warpgroups.
@@ -248,7 +248,7 @@ class BackwardConsumer {
 
   // Waits for this step's wgmmas of dk and dv; then the warp releases the step's queries.
   HP_DEVICE void end_key_sums() {
-    wait_products<1>();
+    wait_wgmmas<1>();
     pin(key_sums_);
     pin(value_sums_);
     __syncwarp();

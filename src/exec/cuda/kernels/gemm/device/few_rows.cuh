@@ -274,14 +274,14 @@ HP_DEVICE void multiply_slot(float (&sums)[kConfig.tile_m / 2],
       uniform(kConfig.layout == GemmLayout::NMajor ? n_major(box, kBoxBytes) : k_major(box));
   const std::uint64_t rows = uniform(k_major(shared.a(ring.slot)));
   wait_barrier(&shared.control().filled[ring.slot], ring.parity);
-  begin_products();
+  begin_wgmmas();
 #pragma unroll
   for (int stage = 0; stage < Count; ++stage) {
     multiply_columns<kConfig>(sums, weights + stage * kStage, rows + stage * kStage);
   }
-  commit_products();
+  commit_wgmmas();
   if (before >= 0) {
-    wait_products<1>();
+    wait_wgmmas<1>();
     release(shared, before);
   }
   before = ring.slot;
@@ -301,7 +301,7 @@ HP_DEVICE void multiply_stream(const GemmArgs& args, const FewRowsShared<kConfig
       multiply_slot<kConfig, kConfig.slot_stages()>(sums, shared, consumer, ring, before);
     }
     if (slot.valid()) multiply_slot<kConfig, 1>(sums, shared, consumer, ring, before);
-    wait_products<0>();
+    wait_wgmmas<0>();
     pin(sums);
     // This thread block awaits no more signals.
     if (args.waits > 0 && args.has_addends == 0 && walk.is_last()) let_next_kernel_begin();

@@ -39,7 +39,7 @@ HP_DEVICE void multiply_stage(GemmSums<kConfig>& sums, const GemmShared<kConfig>
   constexpr int kValueBytes = GemmConfig::kTileK * 2;  // of a row or column in a stage
   constexpr int kSliceBytes = 64 * kValueBytes;
   constexpr int kBox = kConfig.box_columns();
-  constexpr int kFirst = kConfig.product_columns();
+  constexpr int kFirst = kConfig.wgmma_columns();
   constexpr int kRest = kConfig.slice_sums() * 2 - kFirst;
   constexpr std::uint64_t kRowStep = kMMajor ? kNMajorStep : kKMajorStep;
   constexpr std::uint64_t kColumnStep = kNMajor ? kNMajorStep * kBox / 64 : kKMajorStep;
@@ -50,7 +50,7 @@ HP_DEVICE void multiply_stage(GemmSums<kConfig>& sums, const GemmShared<kConfig>
   const std::uint64_t first_rows = kMMajor ? n_major(of_rows, kSliceBytes) : k_major(of_rows);
   const std::uint64_t first_columns =
       kNMajor ? n_major<kBox>(of_columns, kBox * kValueBytes) : k_major(of_columns);
-  begin_products();
+  begin_wgmmas();
 #pragma unroll
   for (int step = 0; step < GemmConfig::kTileK / 16; ++step) {
 #pragma unroll
@@ -67,7 +67,7 @@ HP_DEVICE void multiply_stage(GemmSums<kConfig>& sums, const GemmShared<kConfig>
       }
     }
   }
-  commit_products();
+  commit_wgmmas();
 }
 
 // A consumer warp has read the stage: arrives at its `emptied` barrier in every thread block of the
@@ -117,12 +117,12 @@ HP_DEVICE void multiply_tiles(const GemmArgs& args, const GemmShared<kConfig>& s
         multiply_stage<kConfig, kConfig.layout>(sums, shared, stage, consumer, block != 0);
       }
       if (block != 0) {
-        wait_products<1>();
+        wait_wgmmas<1>();
         release_stage<kConfig>(shared, before);
       }
       before = ring.slot;
     }
-    wait_products<0>();
+    wait_wgmmas<0>();
 #pragma unroll
     for (int slice = 0; slice < kConfig.slices(); ++slice) pin(sums[slice]);
     if constexpr (kConfig.boxes_in_stage) {

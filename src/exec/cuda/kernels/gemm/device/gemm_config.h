@@ -69,9 +69,7 @@ struct GemmConfig {
   // Accumulators that a thread has of a slice.
   HP_SHARED_CODE int slice_sums() const { return (swapped ? tile_m : tile_n) / 2; }
   // Columns of the first wgmma of a slice, a multiple of 64; a second wgmma covers the rest.
-  HP_SHARED_CODE int product_columns() const {
-    return slice_sums() <= 128 ? 2 * slice_sums() : 192;
-  }
+  HP_SHARED_CODE int wgmma_columns() const { return slice_sums() <= 128 ? 2 * slice_sums() : 192; }
   // Columns of a box of NMajor B, and of C in 16 bits: as many as divide the tile's.
   HP_SHARED_CODE int box_columns() const { return tile_n % 64 == 0 ? 64 : 32; }
   // Whether each block of a cluster loads some rows of every box of B. It does where the number of
