@@ -58,21 +58,18 @@ bool has_one_row_of_tiles(const GemmSpec& spec, const GemmConfig& config) {
   return spec.panels.size() == 1 && spec.panels.front().rows <= config.tile_m * config.cluster;
 }
 
-// The least clocks of a stage that weights from memory allow: the time in which memory fills a ring
-// of stages, divided by their number. Of a band of `group` rows of tiles, those above each other
-// load the same weights, and the L2 cache has them for all but the first.
+// ring_clocks of a tile kernel. Of a band of `group` rows of tiles, those above each other load the
+// same weights, and the L2 cache has them for all but the first.
 double fill_clocks(const GemmSpec& spec, const GemmConfig& config, int group,
                    std::int64_t active_blocks) {
-  constexpr double kLatency = 1900;
-  constexpr double kBytesPerClock = 2930;
-  constexpr double kSooner = 0.85;  // for a single row of single blocks
   const std::int64_t columns = (spec.n + config.tile_n - 1) / config.tile_n;
   const double above = std::min<double>(
       group, static_cast<double>(cluster_tiles(spec, config)) / static_cast<double>(columns));
   const double rings = static_cast<double>(active_blocks) / config.cluster / above;
-  const bool is_sooner = has_one_row_of_tiles(spec, config) && config.cluster == 1;
-  const double clocks = kLatency / config.stages + rings * config.b_bytes() / kBytesPerClock;
-  return is_sooner ? kSooner * clocks : clocks;
+  constexpr RingFill kFill{.latency = 1900, .bytes_per_clock = 2930};
+  constexpr double kSooner = 0.85;  // for a single row of single blocks
+  const bool is_sooner = config.cluster == 1 && has_one_row_of_tiles(spec, config);
+  return ring_clocks(config, rings, kFill) * (is_sooner ? kSooner : 1);
 }
 
 // Where one cluster has all rows, what it saves of memory makes up for its later start.
@@ -161,11 +158,12 @@ struct Estimate {
   double clocks = 0;
 };
 
-// Whether weights are loaded before the kernel before has ended, which makes up for what kernels
-// for few rows take longer at their start and end. So it was measured; where C is awaited, the
-// choice is as it was measured on two GPUs.
-bool are_loaded_ahead(const GemmSpec& spec) {
-  return spec.b_is_fixed || std::ranges::any_of(spec.panels, is_awaited);
+// How many clocks more kernels for few rows take than the others at their start and end, where
+// weights are not loaded ahead. Where they are, or where C is awaited, choices are those of earlier
+// measurements, which have not been repeated.
+double lag_clocks(const GemmSpec& spec) {
+  constexpr double kLag = 3000;
+  return spec.b_is_fixed || std::ranges::any_of(spec.panels, is_awaited) ? 0 : kLag;
 }
 
 Estimate estimate_streamed(const GemmSpec& spec, const GemmConfig& config, int blocks) {
@@ -180,8 +178,7 @@ Estimate estimate_streamed(const GemmSpec& spec, const GemmConfig& config, int b
   const bool is_whole = found.streams == tiles && found.stream_blocks == 1;
   const bool is_free = config.tile_m < 64 || (config.tile_n == 128 && config.cluster == 1);
   const double stores = is_whole && !is_free ? 2000 : 0;
-  const double later = are_loaded_ahead(spec) ? 0 : 3000;
-  return {.choice = choice, .clocks = found.clocks + stores + later};
+  return {.choice = choice, .clocks = found.clocks + stores + lag_clocks(spec)};
 }
 
 // `rounds` > 0: behind so many tiles of each other cluster, those that copy compute too.
@@ -247,7 +244,7 @@ GemmChoice choose_gemm(const GemmSpec& spec, int blocks) {
   constexpr std::int64_t kShort = 1024;
   const bool has_few = std::ranges::any_of(configs, &GemmConfig::few_rows);
   const bool are_few = has_few && rows_in_tile(spec) <= kRowsOfOneKernel &&
-                       (spec.k > kShort || are_loaded_ahead(spec));
+                       (spec.k > kShort || lag_clocks(spec) == 0);
   for (const GemmConfig& config : configs) {
     if (are_few && !config.few_rows) continue;
     // Stores to a peer are slow; with ping_pong the other consumer multiplies in the meantime.

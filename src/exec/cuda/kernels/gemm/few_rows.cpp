@@ -93,22 +93,15 @@ double panels_clocks(int panels) {
   return std::max(160.0 * device::ceil_div(panels, device::kRowWarps), 70.0 * panels);
 }
 
-// Clocks of a stage in which memory fills the rings of pairs of blocks with weights. It limits
-// pairs alone: rings of single blocks have room for more stages.
-double fill_clocks(const GemmConfig& config, double all) {
-  constexpr double kLatency = 1600;
-  constexpr double kBytesPerClock = 3600;
-  if (config.cluster == 1) return 0;
-  return kLatency / config.stages + all * config.b_bytes() / kBytesPerClock;
-}
-
 // Clocks of an H200, fitted to measurements (kernel_times.md). A thread block receives 50 bytes of
 // A and B per clock. A block of a pair loads half of B; the half from the other block costs 0.7 of
-// that. Up to one ring of weights is loaded while the preceding kernel ends. The joins of all tiles
-// but the last delay a part of the stream.
+// that. Up to one ring of weights is loaded while the preceding kernel ends. How fast memory fills
+// rings limits pairs alone: the rings of single blocks have more stages. The joins of all tiles but
+// the last delay a part of the stream.
 double stream_clocks(const GemmSpec& spec, const GemmConfig& config, int streams,
                      int stream_blocks) {
   constexpr double kStart = 3100;
+  constexpr RingFill kFill{.latency = 1600, .bytes_per_clock = 3600};
   const auto tiles = static_cast<int>(tiles_of(spec, config));
   const auto blocks = static_cast<int>(tile_blocks(spec));
   const int all = streams * stream_blocks;  // blocks or pairs; each reads different weights
@@ -123,7 +116,7 @@ double stream_clocks(const GemmSpec& spec, const GemmConfig& config, int streams
   const bool is_even = streams % tiles == 0 && tiles * blocks % streams == 0;
   return kStart - 0.23 * ahead + narrow_clocks(config, tiles, longest) +
          std::max(
-             {longest * fill_clocks(config, all),
+             {config.cluster == 1 ? 0.0 : longest * ring_clocks(config, all, kFill),
               longest * all * config.b_bytes() / streamed_from_memory(all * config.cluster),
               longest * all * (config.cluster * a_bytes + config.b_bytes()) / kStreamedThroughCache,
               longest * block_bytes / 50.0, longest * panels_clocks(row_panels(spec))}) +
@@ -145,6 +138,10 @@ int clusters_of(int blocks, int stream_blocks) {
 
 double streamed_from_memory(double blocks) {
   return std::min(kMostFromMemory, 1410.0 + 7.4 * blocks);
+}
+
+double ring_clocks(const GemmConfig& config, double rings, const RingFill& fill) {
+  return fill.latency / config.stages + rings * config.b_bytes() / fill.bytes_per_clock;
 }
 
 std::int64_t rows_in_tile(const GemmSpec& spec) {

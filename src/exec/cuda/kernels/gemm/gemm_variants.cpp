@@ -102,7 +102,7 @@ constexpr std::array kTiles = {
     few_rows(128, 128, 5, 2),
 };
 
-// A tile that no variant could have would never be chosen, and nobody would notice.
+// `choose_gemm` silently passes over a tile that is not legal, so none may be listed.
 static_assert(std::ranges::all_of(kTiles, device::legal));
 
 using Maps = std::array<GemmMap, GemmConfig::kMostMaps>;

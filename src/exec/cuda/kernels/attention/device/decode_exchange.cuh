@@ -80,8 +80,11 @@ class DecodeOutbox {
           if (has_sums) kept[i] = take(pair, place_.column(begin + i));
           from[i] = source_of(kept[i], 0);
         }
-        if (!are_there && !await_addends()) return;
-        are_there = true;
+        if (!are_there) {
+          are_there = await_addends();
+          let_next_kernel_begin();
+          if (!are_there) return;
+        }
         for (int addend = 0; addend < exchange_.addend_count; ++addend) {
           Column others[kTogether];
 #pragma unroll
@@ -158,7 +161,6 @@ class DecodeOutbox {
     }
     const bool expired = any_of_threads(kAwait, kDecodeConsumers, waiter.poisoned());
     if (place_.thread == 0) note_stand(exchange_.wait);
-    let_next_kernel_begin();
     return !expired;
   }
 

@@ -55,15 +55,9 @@ class DecodeStates {
   using Eight = DecodeEight<kConfig>;
   // Eights that are fetched at once; larger states in turns.
   static constexpr int kFetched = kBlocks == 1 ? kEights : 1;
-
- private:
-  static constexpr int kRun = kFetched * kQuadsOfEight;  // what is fetched of a state
-  static constexpr int kRows = 9;                        // of a warp, fetched at once
-  static constexpr int kUnits = (kRun + kRows * 32 - 1) / (kRows * 32);
-
- public:
   // States that fit in shared memory at once, where the ring was.
-  static constexpr int kMostFetched = kConfig.slots * slot_bytes(kConfig) / (kRun * 16);
+  static constexpr int kMostFetched =
+      kConfig.slots * slot_bytes(kConfig) / (kFetched * kQuadsOfEight * 16);
 
   // `first`: the block with the first part of the pair.
   HP_DEVICE DecodeStates(const DecodeShared<kConfig>& shared, const DecodePlace& place, int first)
@@ -146,6 +140,10 @@ class DecodeStates {
   }
 
  private:
+  static constexpr int kRun = kFetched * kQuadsOfEight;  // what is fetched of a state
+  static constexpr int kRows = 9;                        // of a warp, fetched at once
+  static constexpr int kUnits = (kRun + kRows * 32 - 1) / (kRows * 32);
+
   HP_DEVICE static void store(float4* to, const float4& quad) {
     store_part(reinterpret_cast<uint4*>(to), present(quad.x), present(quad.y), present(quad.z),
                present(quad.w));
