@@ -243,6 +243,25 @@ LaunchWork work_side_by_side(std::span<const TaskPart> tasks) {
   return work;
 }
 
+void number_panels(std::span<TaskPart> tasks) {
+  std::size_t panel = 0;
+  for (std::size_t first = 0; first < tasks.size(); ++panel) {
+    std::size_t end = first + 1;
+    double depth = tasks[first].work.shape.depth;
+    for (; end < tasks.size() && is_same(*tasks[end].target, *tasks[first].target); ++end) {
+      depth += tasks[end].work.shape.depth;
+    }
+    double multiplied = 0;
+    for (; first < end; ++first) {
+      TaskPart& task = tasks[first];
+      task.panel = panel;
+      task.multiplied = multiplied / depth;
+      task.ends_panel = first + 1 == end;
+      multiplied += task.work.shape.depth;
+    }
+  }
+}
+
 std::vector<double> shares_of(std::span<const TaskPart> tasks, double waves) {
   double flops = 0;
   double bytes = 0;

@@ -25,6 +25,9 @@ struct TaskPart {
   const Ref* target = nullptr;  // where it stores its result
   double row_elements = 0;      // of the operand with its rows: queries
   double column_elements = 0;   // of the operand with its columns: keys
+  std::size_t panel = 0;        // tasks in a row that add to one target are one panel in K chunks
+  double multiplied = 0;        // the share of the panel's depth that earlier tasks have
+  bool ends_panel = true;
 };
 
 // Bytes of a place that pass through the memory of the launch's rank if kernels touch it once.
@@ -46,6 +49,10 @@ using PlaceBytes = std::function<double(const launch::Place&)>;
                                         const PlaceBytes& bytes_of);
 // Tasks that run side by side: more of the same problems.
 [[nodiscard]] LaunchWork work_side_by_side(std::span<const TaskPart> tasks);
+
+// Sets the members of tasks that say to which panels they belong. Requires: tasks of GEMMs, in
+// order.
+void number_panels(std::span<TaskPart> tasks);
 
 // The share of the launch's time of each task, by its operations. Tasks that add to one target must
 // wait for its last chunk: only the first of `waves` waves of tiles can begin before, and the share

@@ -41,7 +41,7 @@ Picoseconds delay_of_stream(std::span<const TaskPart> parts, Picoseconds by_itse
   constexpr double kUs = 0.5;
   constexpr double kUsOfRow = 0.05;
   double us = kUs;
-  for (const TaskPart& part : parts) us += kUsOfRow * part.work.shape.rows;
+  for (const TaskPart& part : parts) us += part.ends_panel ? kUsOfRow * part.work.shape.rows : 0;
   return std::min(by_itself, from_microseconds(us));
 }
 
@@ -117,6 +117,7 @@ void TaskCosts::measure(Group& group) {
   const std::string_view dtype = print(operand_type(plan_.tasks[first.index()]));
   std::vector<TaskPart> parts;
   for (const TaskId task : group.tasks) parts.push_back(part_of(task));
+  number_panels(parts);
   const LaunchWork work = work_of(group, parts);
   group.activity = leaf_activity(first, work, group.masked);
   if (work.joined > 0) take(group.activity, group.activity.work + kJoin.scaled(work.joined));
@@ -127,7 +128,8 @@ void TaskCosts::measure(Group& group) {
   if (group.tiled) take(group.activity, tiled_time(*tickets, group, work.shape));
   if (sends && tickets) {
     for (std::size_t i = 0; i < parts.size(); ++i) {
-      last_wave_[group.tasks[i].index()] = 1 / std::max(1.0, tickets->steps(i, i));
+      const std::size_t panel = parts[i].panel;
+      last_wave_[group.tasks[i].index()] = 1 / std::max(1.0, tickets->steps(panel, panel));
     }
   }
   if (parts.size() == 1) {
@@ -218,28 +220,36 @@ void TaskCosts::measure_alone(Group& group, std::span<const TaskPart> parts) {
 // What holding whole tiles adds to the tasks' shares of the launch's time. A block that holds a
 // tile of a task that has not arrived does not help with other tiles. From the task's arrival on,
 // the launch takes at least as long as one block takes for its tickets from the task's first one
-// on. A task is not held if the next one has as many steps left. A task's own last tiles end with a
-// wave, when blocks are halfway through tiles of others (`late_`).
+// on, less what it has multiplied of that tile's K chunks before. A task is not held if the next
+// one has as many steps left. A panel's own last tiles end with a wave, when blocks are halfway
+// through tiles of others (`late_`).
 void TaskCosts::hold_tiles(const Group& group, std::span<const TaskPart> parts,
                            const std::optional<Tickets>& tickets) {
-  if (adds_to_others(parts)) return;
   const std::size_t last = parts.size() - 1;
   if (!tickets) {
-    // However many SMs are free by then.
     const bool is_streamed = launches_.is_streamed(group.tasks.front());
+    if (!is_streamed && adds_to_others(parts)) return;
+    // However many SMs are free by then. Streams begin anywhere in K, so they wait for all of it.
+    const Picoseconds panel =
+        std::min(group.last.scaled(1 / (1 - parts[last].multiplied)), group.activity.work);
     held_[group.tasks[last].index()] =
-        group.last + (is_streamed ? delay_of_stream(parts, group.last) : Picoseconds{});
+        panel + (is_streamed ? delay_of_stream(parts, panel) : Picoseconds{});
     return;
   }
-  const Picoseconds tile = group.activity.work.scaled(1, tickets->steps(0, last));
+  const std::size_t panels = tickets->panels() - 1;
+  const Picoseconds tile = group.activity.work.scaled(1, tickets->steps(0, panels));
+  const auto steps_left = [&](std::size_t i) {
+    return tickets->steps(parts[i].panel, panels) - parts[i].multiplied;
+  };
   double done = 0;
   for (std::size_t i = 0; i <= last; ++i) {
     const auto at = group.tasks[i].index();
-    const double steps = tickets->steps(i, last);
-    if (i > 0 && (i == last || steps > tickets->steps(i + 1, last))) held_[at] = tile.scaled(steps);
+    const double steps = steps_left(i);
+    if (i > 0 && (i == last || steps > steps_left(i + 1))) held_[at] = tile.scaled(steps);
     done += shares_[at];
+    if (!parts[i].ends_panel) continue;
     const Picoseconds even = group.activity.work.scaled(done);
-    const Picoseconds whole = tile.scaled(tickets->steps(0, i));
+    const Picoseconds whole = tile.scaled(tickets->steps(0, parts[i].panel));
     if (whole > even) late_[at] = whole - even;
   }
 }
@@ -258,7 +268,7 @@ std::optional<Tickets> TaskCosts::tickets_of(const Group& group,
                   launch->kernels.front().copy_blocks / cluster);
   for (const TaskPart& part : parts) {
     const LeafShape& shape = part.work.shape;
-    tickets.add(shape.batch, shape.rows, shape.columns);
+    if (part.ends_panel) tickets.add(shape.batch, shape.rows, shape.columns);
   }
   return tickets;
 }

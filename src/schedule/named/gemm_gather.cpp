@@ -13,6 +13,12 @@ constexpr std::int64_t kGatherPushChunks =
     4;  // transfers per source, so that the leaf starts early
 constexpr std::int64_t kSmsOfFusedCopies = 12;
 
+// The chunks in which each rank's operand is sent: of its blocked axis, or of K.
+struct Chunks {
+  std::int64_t count = 1;
+  bool along_k = false;
+};
+
 // Copies by the kernel's own thread blocks start at no cost, so a chunk may have as few rows as a
 // tile of two thread blocks. But chunks should fill tiles, and each chunk reads all weights again.
 // So there is one if all rows arrive while a rank multiplies its own by `columns`; else as many as
@@ -80,24 +86,28 @@ Checked<Script> rotate_operand(std::string_view schedule, const Program& program
   return gather.builder.take();
 }
 
-// Pushes each rank's operand in `chunks` chunks to all ranks; one kernel per rank waits for each.
+// Pushes each rank's operand in chunks to all ranks; one kernel per rank waits for each.
 Checked<Script> push_operand(std::string_view schedule, const Program& program, const Mesh& mesh,
-                             Gathered operand, std::int64_t chunks, const Transfer& transfer) {
+                             Gathered operand, const Chunks& chunks, const Transfer& transfer) {
   HP_TRY(const GemmShape shape, read_gemm(program));
   const Sides sides = sides_of(shape, operand);
-  Gather gather = place_operands(schedule, program, mesh, shape, sides, {chunks});
+  std::vector<std::int64_t> inner;
+  if (!chunks.along_k) inner.push_back(chunks.count);
+  Gather gather = place_operands(schedule, program, mesh, shape, sides, inner);
   ScheduleBuilder& builder = gather.builder;
   const MeshRef over = builder.axes(gather.all);
+  const std::string chunk =
+      chunks.along_k ? builder.tile(shape.k.name, {chunks.count}, "k").front() : gather.travel[1];
   builder.stage(shape.nest, {sides.moved}, gather.all, "", transfer);
   if (transfer.via == Via::Tma) {  // the waiting kernel gets the remaining SMs
     builder.add(Budget{shape.nest, {{sides.moved}}, over, std::nullopt, kSmsOfFusedCopies});
     builder.add(
         Budget{shape.nest, std::nullopt, std::nullopt, std::nullopt, kMaxSms - kSmsOfFusedCopies});
   }
-  builder.add(ChunkMove{shape.nest, {sides.moved}, over, std::nullopt, gather.travel[1]});
+  builder.add(ChunkMove{shape.nest, {sides.moved}, over, std::nullopt, chunk});
   std::vector<std::string> order{gather.travel[0]};
   order.insert(order.end(), over.begin(), over.end());
-  builder.add(ChunkLeaf{shape.nest, "leaf", gather.travel[1], order});
+  builder.add(ChunkLeaf{shape.nest, "leaf", chunk, order});
   builder.add(FuseNests{shape.nest + "_fused", {shape.nest}, true, std::nullopt, std::nullopt});
   return builder.take();
 }
@@ -128,8 +138,8 @@ Checked<Script> gather_push(const Program& program, const Mesh& mesh, Gathered o
   HP_TRY(const GemmShape shape, read_gemm(program));
   const Sides sides = sides_of(shape, operand);
   const std::int64_t ranks = MeshPlan(mesh).all().ranks;
-  const std::int64_t chunks =
-      push_chunks(bytes_of(program, sides.moved) / ranks, kGatherPushChunks);
+  const Chunks chunks{.count =
+                          push_chunks(bytes_of(program, sides.moved) / ranks, kGatherPushChunks)};
   return push_operand("push", program, mesh, operand, chunks, kPush);
 }
 
@@ -137,9 +147,14 @@ Checked<Script> gather_fused(const Program& program, const Mesh& mesh, Gathered 
   HP_TRY(const GemmShape shape, read_gemm(program));
   const std::int64_t ranks = MeshPlan(mesh).all().ranks;
   const Sides sides = sides_of(shape, operand);
-  const std::int64_t chunks =
-      fused_chunks(sides.travel.size / ranks, sides.stay.size / ranks, ranks);
+  const Chunks chunks{.count =
+                          fused_chunks(sides.travel.size / ranks, sides.stay.size / ranks, ranks)};
   return push_operand("fused", program, mesh, operand, chunks, kSend);
+}
+
+Checked<Script> gather_push_k(const Program& program, const Mesh& mesh) {
+  constexpr Chunks kChunks{.count = 4, .along_k = true};
+  return push_operand("push_k", program, mesh, Gathered::A, kChunks, kPush);
 }
 
 Checked<Script> gather_hierarchical(const Program& program, const Mesh& mesh, Gathered operand) {

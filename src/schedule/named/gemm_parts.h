@@ -13,6 +13,9 @@ Checked<Script> gather_bulk(const Program& program, const Mesh& mesh, Gathered o
 Checked<Script> gather_ring(const Program& program, const Mesh& mesh, Gathered operand);
 Checked<Script> gather_fetch(const Program& program, const Mesh& mesh, Gathered operand);
 Checked<Script> gather_push(const Program& program, const Mesh& mesh, Gathered operand);
+// a is pushed in chunks along K: the kernel multiplies the first columns of rows while the others
+// are on their way.
+Checked<Script> gather_push_k(const Program& program, const Mesh& mesh);
 Checked<Script> gather_fused(const Program& program, const Mesh& mesh, Gathered operand);
 Checked<Script> gather_pull(const Program& program, const Mesh& mesh, Gathered operand);
 Checked<Script> gather_hierarchical(const Program& program, const Mesh& mesh, Gathered operand);

@@ -1,6 +1,7 @@
 #include "sim/kernel_work.h"
 
 #include <gtest/gtest.h>
+#include <array>
 
 #include "tests/unit/sim/plans.h"
 
@@ -174,6 +175,26 @@ TEST(KernelWork, waves_come_with_the_last_chunk) {
   tasks[2].target = tasks[3].target = &other;
   const std::vector<double> shares = shares_of(tasks, 4);
   EXPECT_EQ(shares, (std::vector<double>{1.0 / 16, 7.0 / 16, 1.0 / 16, 7.0 / 16}));
+}
+
+// Three K chunks of one panel, the last as deep as the others together, and a panel by itself.
+TEST(KernelWork, tasks_in_a_row_that_add_to_one_target_are_one_panel) {
+  const Ref one{.alloc = AllocId(0), .boxes = {}};
+  const Ref other{.alloc = AllocId(1), .boxes = {}};
+  std::vector<TaskPart> tasks = parts(4, 1);
+  for (TaskPart& task : tasks) task.target = &one;
+  tasks[3].target = &other;
+  const std::array depths{64.0, 64.0, 128.0, 256.0};
+  for (std::size_t i = 0; i < tasks.size(); ++i) tasks[i].work.shape.depth = depths[i];
+  number_panels(tasks);
+  const std::array panels{0U, 0U, 0U, 1U};
+  const std::array multiplied{0.0, 0.25, 0.5, 0.0};
+  const std::array ends{false, false, true, true};
+  for (std::size_t i = 0; i < tasks.size(); ++i) {
+    EXPECT_EQ(tasks[i].panel, panels[i]) << i;
+    EXPECT_EQ(tasks[i].multiplied, multiplied[i]) << i;
+    EXPECT_EQ(tasks[i].ends_panel, ends[i]) << i;
+  }
 }
 
 }  // namespace
