@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
-"""peers.py SUITE ...: times what Python users run today on the cases of `harpe bench SUITE`.
+"""peers.py SUITE ...: times Harpe and what PyTorch users run today on the cases of `harpe bench`.
 
-There is one process per GPU, and NCCL and PyTorch do not use multicast. Every result is compared
-with a reference; times are medians, of replayed graphs if an implementation can be captured.
-Nothing is downloaded: implementations whose packages are missing are listed with the reason. Each
-JSON line goes to --out.
+There is one process per GPU, and NCCL and PyTorch do not use multicast. In suites with the way
+`harpe`, which calls the package's operators, all ways of a case take turns in these processes, so
+that clocks are the same for all. In other suites one way is measured after another. Every result is
+compared with a reference; times are medians, of replayed graphs if an implementation can be
+captured. Small weights have several copies, so that every execution reads them from memory. Nothing
+is downloaded: implementations whose packages are missing are listed with the reason. Each JSON line
+goes to --out.
 
-`--merge` makes one table of such lines and of the output of `harpe bench --json`.
-`--interleave N` also runs `harpe bench`: for each case it alternates N times between Harpe and the
-peers, so that clocks and temperature are the same for both; ratios are those of neighbouring turns.
+The table shows each way's time beside Harpe's, and the median speed-up of Harpe with the least and
+the most of all rounds. `--merge` makes one table of such lines and of the output of `harpe bench
+--json`: a speed-up without a range compares times of different runs.
 """
 import argparse
 import json
@@ -16,7 +19,6 @@ import os
 import pathlib
 import signal
 import socket
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -27,8 +29,10 @@ import tables  # noqa: E402
 
 SCHEMA = 1
 SUITES = ["ag_gemm", "gemm_rs", "gemm_ar", "attention", "attention_bwd", "decode"]
+SIZED = ["ag_gemm", "gemm_rs", "gemm_ar"]  # suites whose cases are m, n and k
 # Implementations, with the suites that they support; peers_torch.py contains them.
 WAYS = {
+    "harpe": ["ag_gemm", "gemm_rs", "gemm_ar", "decode"],
     "nccl": ["ag_gemm", "gemm_rs", "gemm_ar", "decode"],
     "torch_async_tp": ["ag_gemm", "gemm_rs"],
     "torch_two_shot": ["gemm_ar"],
@@ -51,9 +55,19 @@ def say(text):
     print(text, file=sys.stderr, flush=True)
 
 
+def gemm_size(text):
+    """`512x10240x8192` as a case."""
+    sizes = text.split("x")
+    if len(sizes) != 3 or not all(size.isdecimal() for size in sizes):
+        raise argparse.ArgumentTypeError(f"`{text}` is not MxNxK")
+    return {"case": text, "parameters": [f"{name}={size}" for name, size in zip("mnk", sizes)]}
+
+
 def cases_of(options, suite):
-    """[{case, parameters}] as harpe lists them."""
-    if options.like:
+    """[{case, parameters}] as --size or --like has them, or as harpe lists them."""
+    if options.size:
+        found = options.size
+    elif options.like:
         documents = tables.read_documents(options.like, "bench")
         found = [case for document in documents if document["suite"] == suite
                  for case in document["cases"]]
@@ -69,18 +83,19 @@ def cases_of(options, suite):
 
 
 def jobs_of(options):
-    """Ordered case by case, so that an interrupted run has whole cases."""
-    ways = options.ways.split(",") if options.ways else list(WAYS)
-    return [{"suite": suite, **case, "peer": way}
-            for suite in options.suites for case in cases_of(options, suite)
-            for way in ways if suite in WAYS[way]]
+    """[{suite, case, parameters, peers}]: the ways of a job take turns. Ordered case by case, so
+    that an interrupted run has whole cases."""
+    chosen = options.ways.split(",") if options.ways else list(WAYS)
+    jobs = []
+    for suite in options.suites:
+        ways = [way for way in chosen if suite in WAYS[way]]
+        groups = [ways] if suite in WAYS["harpe"] else [[way] for way in ways]
+        jobs += [{"suite": suite, **case, "peers": [*group]}
+                 for case in cases_of(options, suite) for group in groups if group]
+    return jobs
 
 
-def failed(job, reason, ranks):
-    return {"schema": SCHEMA, "kind": "peer", **job, "ranks": ranks, "reason": reason}
-
-
-class Crew:
+class Workers:
     """The worker processes of one attempt, which end together."""
 
     def __init__(self, options, folder, first):
@@ -88,9 +103,9 @@ class Crew:
             one.bind(("127.0.0.1", 0))
             port = one.getsockname()[1]
         words = [options.python, str(options.worker), str(folder), str(first),
-                 str(options.rounds), str(options.iters)]
-        self.log = open(folder / "log.txt", "a", encoding="utf-8")  # pylint: disable=R1732
-        self.workers = [
+                 str(options.rounds), str(options.iters), options.device]
+        self.log = open(folder / "log.txt", "w", encoding="utf-8")  # pylint: disable=R1732
+        self.processes = [
             subprocess.Popen(words, stdout=self.log, stderr=subprocess.STDOUT,
                              env={**os.environ, **ENVIRONMENT, "RANK": str(rank),
                                   "LOCAL_RANK": str(rank), "WORLD_SIZE": str(options.gpus),
@@ -99,28 +114,28 @@ class Crew:
 
     def ended(self):
         """The first nonzero exit status; 0 once all have succeeded; None while some run."""
-        statuses = [worker.poll() for worker in self.workers]
+        statuses = [process.poll() for process in self.processes]
         bad = next((status for status in statuses if status), None)
         return bad if bad is not None or None in statuses else 0
 
     def kill(self):
-        for worker in self.workers:
-            worker.kill()
-        for worker in self.workers:
-            worker.wait()
+        for process in self.processes:
+            process.kill()
+        for process in self.processes:
+            process.wait()
         self.log.close()
 
 
-def watch(crew, folder, patience, end):
+def watch(workers, folder, patience, end):
     """Waits for the workers. Returns why they failed, or None; workers without progress count as
     hung."""
-    done = folder / "at"
+    at = folder / "at"
     seen, since = None, time.monotonic()
     while True:
-        status = crew.ended()
+        status = workers.ended()
         if status is not None:
             return None if status == 0 else f"a process ended with {status}"
-        now = done.stat().st_mtime_ns if done.exists() else None
+        now = at.stat().st_mtime_ns if at.exists() else None
         if now != seen:
             seen, since = now, time.monotonic()
         if time.monotonic() - since > patience:
@@ -136,118 +151,68 @@ def last_words(folder):
     return errors[-1][:200] if errors else ""
 
 
-def measure(options, jobs, out):
-    """Runs all jobs. A job that ends its workers is recorded with the reason and skipped."""
+def attempt(options, folder, first, end):
+    """Runs the jobs from `first` on. Returns why the workers failed, or None."""
+    workers = Workers(options, folder, first)
+    try:
+        reason = watch(workers, folder, options.patience, end)
+    finally:
+        workers.kill()
+    return reason and f"{reason}: {last_words(folder)}".removesuffix(": ")
+
+
+def drop_failed(jobs, place, peer):
+    """Removes the way with which workers failed from its job. Returns it as a job of its own, in a
+    list, and the job with which workers start again."""
+    job = jobs[place]
+    peer = peer or job["peers"][0]
+    job["peers"].remove(peer)
+    return [{**job, "peers": [peer]}], place if job["peers"] else place + 1
+
+
+def failed_lines(jobs, reason, ranks):
+    return "".join(json.dumps({
+        "schema": SCHEMA, "kind": "peer", "suite": job["suite"], "case": job["case"],
+        "parameters": job["parameters"], "peer": peer, "ranks": ranks, "reason": reason}) + "\n"
+        for job in jobs for peer in job["peers"])
+
+
+def measure(options, jobs):
+    """Runs all jobs, and returns their lines, which are added to --out. A way that ends or hangs
+    the workers is recorded with the reason; then they start again with its job, without it."""
     end = time.monotonic() + options.budget
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        (folder / "jobs.json").write_text(json.dumps(jobs), encoding="utf-8")
-        (folder / "lines.jsonl").touch()
+        at, lines = folder / "at", folder / "lines.jsonl"
+        lines.touch()
         first = 0
         while first < len(jobs):
-            if first > 0:  # a failure without progress is this job's, not its predecessor's
-                (folder / "at").write_text(str(first), encoding="utf-8")
-            crew = Crew(options, folder, first)
-            try:
-                reason = watch(crew, folder, options.patience, end)
-            finally:
-                crew.kill()
+            (folder / "jobs.json").write_text(json.dumps(jobs), encoding="utf-8")
+            reason = attempt(options, folder, first, end)
             if reason is None:
                 break
-            at = int((folder / "at").read_text() or first) if (folder / "at").exists() else first
-            told = f"{reason}: {last_words(folder)}".removesuffix(": ")
-            late = time.monotonic() > end
-            if not (folder / "at").exists():  # no job has begun
-                say(told)
-                late = True
-            with open(folder / "lines.jsonl", "a", encoding="utf-8") as lines:
-                for job in jobs[at:] if late else jobs[at:at + 1]:
-                    lines.write(json.dumps(failed(job, told, options.gpus)) + "\n")
-            if late:
-                break
-            first = at + 1
-        text = (folder / "lines.jsonl").read_text(encoding="utf-8")
-    with open(out, "a", encoding="utf-8") as file:
+            has_begun = at.exists()
+            place, peer = json.loads(at.read_text(encoding="utf-8")) if has_begun else (0, None)
+            if has_begun and place < len(jobs) and time.monotonic() <= end:
+                lost, first = drop_failed(jobs, place, peer)
+            else:  # no later job can run
+                say(reason)
+                lost, first = jobs[place:], len(jobs)
+            with open(lines, "a", encoding="utf-8") as file:
+                file.write(failed_lines(lost, reason, options.gpus))
+            at.write_text(json.dumps([first, None]), encoding="utf-8")
+        text = lines.read_text(encoding="utf-8")
+    with open(options.out, "a", encoding="utf-8") as file:
         file.write(text)
     return [json.loads(line) for line in text.splitlines()]
 
 
-def bench_once(options, suite, case):
-    """The output of `harpe bench` for one case, in its share of the rounds."""
-    rounds = max(1, options.rounds // options.interleave)
-    words = [options.harpe, "bench", suite, *case["parameters"], "--backend=cuda",
-             f"--ranks={options.gpus}", f"--rounds={rounds}", f"--iters={options.iters}",
-             "--json", "-"]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    line = {"schema": SCHEMA, "kind": "harpe", "suite": suite, "case": case["case"],
-            "ranks": options.gpus}
-    try:
-        found = json.loads(done.stdout)["cases"][0]
-        named = {entry["name"]: entry for entry in found["entries"]}
-        return {**line, "auto_us": named.get("auto", {}).get("time_us"),
-                "graph_us": named.get(found["schedule"], {}).get("in_graph_us"),
-                **{name: found[name]
-                   for name in ("schedule", "ours_us", "baseline", "baseline_us")}}
-    except (ValueError, LookupError):
-        return {**line, "reason": done.stderr.strip()[-200:] or f"it ended with {done.returncode}"}
-
-
-def measure_in_turns(options):
-    """Alternates between Harpe and the peers, `interleave` times per case; returns all lines in
-    order."""
-    lines = []
-    shares = argparse.Namespace(**vars(options))
-    shares.rounds = max(1, options.rounds // options.interleave)
-    end = time.monotonic() + options.budget
-    for suite in options.suites:
-        for case in cases_of(options, suite):
-            jobs = [job for job in jobs_of(options)
-                    if (job["suite"], job["case"]) == (suite, case["case"])]
-            for turn in range(options.interleave):
-                if time.monotonic() > end:
-                    say("the time was over")
-                    return lines
-                say(f"{suite} {case['case']}: turn {turn + 1} of {options.interleave}")
-                ours = {**bench_once(options, suite, case), "turn": turn}
-                with open(options.out, "a", encoding="utf-8") as file:
-                    file.write(json.dumps(ours) + "\n")
-                shares.budget = max(1.0, end - time.monotonic())
-                peers = measure(shares, jobs, options.out)
-                lines += [ours, *({**line, "turn": turn} for line in peers)]
-    return lines
-
-
 # Tables.
 
-def turn_lines(lines):
-    """One line per case and peer of interleaved turns: medians, and the peer's time over Harpe's,
-    over that of `auto`'s choice, and over Harpe's in one graph in the same turn, with the least and
-    the most. Peers are timed without events between executions, like Harpe in a graph."""
-    table = [["case", "GPUs", "Harpe", "peer", "its time", "its time / Harpe's", "/ auto's",
-              "/ in a graph", "turns"]]
-    ours = {(line["suite"], line["ranks"], line["case"], line["turn"]): line
-            for line in lines if line["kind"] == "harpe" and line.get("ours_us")}
-    groups = {}
-    for line in lines:
-        key = (line["suite"], line["ranks"], line["case"])
-        mine = ours.get((*key, line["turn"]))
-        if line["kind"] == "peer" and is_right(line) and mine:
-            groups.setdefault((*key, line["peer"]), []).append((mine, line["time_us"]))
-    for (suite, ranks, case, peer), pairs in groups.items():
-        table.append([f"{suite} {case}", str(ranks),
-                      tables.print_us(statistics.median(mine["ours_us"] for mine, _ in pairs)),
-                      peer, tables.print_us(statistics.median(theirs for _, theirs in pairs)),
-                      print_ratios([theirs / mine["ours_us"] for mine, theirs in pairs]),
-                      *(print_ratios([theirs / mine[time] for mine, theirs in pairs
-                                      if mine.get(time)]) for time in ("auto_us", "graph_us")),
-                      str(len(pairs))])
-    return table
-
-
-def print_ratios(ratios):
-    if not ratios:
-        return "-"
-    return f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
+def read_rows(paths):
+    """Rows of `harpe bench`; files that only list cases have none."""
+    return tables.merge([row for document in tables.read_documents(paths, "bench")
+                         if "ranks" in document for row in tables.rows_of(document)])
 
 
 def read_peers(paths):
@@ -269,35 +234,47 @@ def is_right(line):
     return "time_us" in line and line.get("right") is True
 
 
-def merge_lines(rows, peers):
-    """One line per case: Harpe's time, the library baseline of `harpe bench`, every peer, and the
-    time of the fastest of these over Harpe's."""
-    names = [name for name in WAYS if any(line["peer"] == name for line in peers)]
-    names += sorted({line["peer"] for line in peers} - set(names))
-    ours = {(row.family, row.ranks, row.case): row for row in rows}
-    keys = list(dict.fromkeys([*ours, *((line["suite"], line["ranks"], line["case"])
-                                        for line in peers)]))
-    lines = [["case", "GPUs", "ours", "NCCL + library", *names, "fastest of them / ours"]]
-    for key in keys:
-        row = ours.get(key)
-        times = {line["peer"]: line for line in peers
-                 if (line["suite"], line["ranks"], line["case"]) == key}
-        right = [line["time_us"] for line in times.values() if is_right(line)]
-        theirs = [*right, *([row.theirs] if row and row.theirs else [])]
-        ratio = min(theirs) / row.ours if theirs and row and row.ours else None
-        cells = [print_peer(times.get(name)) for name in names]
-        lines.append([f"{key[0]} {key[2]}", str(key[1]),
-                      f"{tables.print_us(row.ours)} {row.schedule}".strip() if row else "-",
-                      tables.print_us(row.theirs) if row else "-", *cells,
-                      tables.print_ratio(ratio)])
-    return lines
+def case_of(line):
+    return line["suite"], line["ranks"], line["case"]
+
+
+def compare(rows, peers):
+    """One line per case and way: its time, Harpe's, and their ratio. Rows of `harpe bench` stand
+    for cases in which Harpe did not take turns with the way."""
+    benched = {(row.family, row.ranks, row.case): row for row in rows}
+    timed = {key: [] for key in (*benched, *map(case_of, peers))}
+    for line in peers:
+        if "time_us" in line:
+            timed[case_of(line)].append(line)
+    table = [["case", "GPUs", "way", "its time", "Harpe", "speed-up of Harpe"]]
+    for key, lines in timed.items():
+        row = benched.get(key)
+        bench = f"{tables.print_us(row.ours)} {row.schedule}".strip() if row else "-"
+        harpe = next((print_peer(line) for line in lines if line["peer"] == "harpe"), bench)
+        first = [f"{key[0]} {key[2]}", str(key[1])]
+        if row:
+            table.append([*first, row.baseline or "NCCL + library", tables.print_us(row.theirs),
+                          bench, tables.print_ratio(row.ratio)])
+        table += [[*first, line["peer"], print_peer(line),
+                   harpe if line.get("over_harpe") else bench, print_speed_up(line, row)]
+                  for line in lines]
+    return table
 
 
 def print_peer(line):
-    if line is None or "time_us" not in line:
-        return "-"
-    text = tables.print_us(line["time_us"]) + ("" if line.get("graph") else " eager")
+    text = f"{tables.print_us(line['time_us'])} {line.get('plan', '')}".strip()
+    text += "" if line.get("graph") else " eager"
     return text if is_right(line) else text + " WRONG"
+
+
+def print_speed_up(line, row):
+    """With its range over the rounds, if Harpe took turns with the way."""
+    if line["peer"] == "harpe" or not is_right(line):
+        return "-"
+    if line.get("over_harpe"):
+        return (f"{line['over_harpe']:.2f} ({line['over_harpe_least']:.2f} to "
+                f"{line['over_harpe_most']:.2f})")
+    return tables.print_ratio(line["time_us"] / row.ours if row and row.ours else None)
 
 
 def print_reasons(peers):
@@ -316,7 +293,7 @@ def print_reasons(peers):
 
 def show(rows, peers, markdown):
     draw = tables.print_markdown if markdown else tables.print_table
-    print(draw(merge_lines(rows, peers)) + print_reasons(peers), end="", flush=True)
+    print(draw(compare(rows, peers)) + print_reasons(peers), end="", flush=True)
 
 
 def parse(words):
@@ -329,23 +306,28 @@ def parse(words):
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("build/peers.jsonl"),
                         metavar="FILE", help="lines are added to it (default build/peers.jsonl)")
     parser.add_argument("--gpus", type=int, default=4)
-    parser.add_argument("--harpe", default="build/release/harpe", help="for its cases")
+    parser.add_argument("--device", default="cuda", choices=("cuda", "cpu"),
+                        help="cpu: CPU ranks in place of GPUs, as a test of this script")
+    parser.add_argument("--harpe", default="build/release/harpe", help="the binary, for its cases")
     parser.add_argument("--like", nargs="+", metavar="PATH",
                         help="cases from what `harpe bench` wrote, in place of the binary")
+    parser.add_argument("--size", action="append", type=gemm_size, metavar="MxNxK",
+                        help=f"a case of {', '.join(SIZED)}, in place of the binary's; repeatable")
     parser.add_argument("--cases", default="", metavar="TEXT", help="only those with this in them")
     parser.add_argument("--ways", metavar="NAME,...", help=", ".join(WAYS))
-    parser.add_argument("--rounds", type=int, default=9, help="medians are of so many turns")
+    parser.add_argument("--rounds", type=int, default=9, help="turns of each way")
     parser.add_argument("--iters", type=int, default=10, help="executions of a turn, back to back")
-    parser.add_argument("--interleave", type=int, metavar="N",
-                        help="`harpe bench` and the peers in N turns of each case")
     parser.add_argument("--budget", type=float, default=540, metavar="SECONDS")
     parser.add_argument("--patience", type=float, default=120, metavar="SECONDS",
                         help="a way that does nothing for so long is left out")
-    parser.add_argument("--python", default=sys.executable, help="the interpreter that has torch")
+    parser.add_argument("--python", default=sys.executable,
+                        help="the interpreter that has torch, and harpe for that way")
     parser.add_argument("--worker", type=pathlib.Path, default=WORKER, help=argparse.SUPPRESS)
     options = parser.parse_args(words)
     if bool(options.suites) == bool(options.merge):
         parser.error("name suites to measure, or what to `--merge`")
+    if options.size and not set(options.suites) <= set(SIZED):
+        parser.error(f"`--size` is for {', '.join(SIZED)}")
     for given, known, what in ((options.suites, SUITES, "suite"),
                                ((options.ways or "").split(",") if options.ways else [],
                                 list(WAYS), "way")):
@@ -361,27 +343,13 @@ def main(words):
     if options.merge:
         lines = [path for path in options.merge if path.endswith(".jsonl")]
         rest = [path for path in options.merge if not path.endswith(".jsonl")]
-        rows = [row for document in tables.read_documents(rest, "bench")
-                for row in tables.rows_of(document)]
-        show(tables.merge(rows), read_peers(lines), options.markdown)
+        show(read_rows(rest), read_peers(lines), options.markdown)
         return 0
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    if options.interleave:
-        lines = measure_in_turns(options)
-        draw = tables.print_markdown if options.markdown else tables.print_table
-        print(draw(turn_lines(lines)), end="")
-        print(print_reasons([line for line in lines if line["kind"] == "peer"]), end="")
-        for line in lines:
-            if line["kind"] == "harpe" and "reason" in line:
-                print(f"  harpe bench, {line['suite']} {line['case']}: {line['reason']}")
-        wrong = [line for line in lines if "time_us" in line and not is_right(line)]
-        return 1 if wrong or len(turn_lines(lines)) == 1 else 0
     jobs = jobs_of(options)
-    say(f"{len(jobs)} measurements on {options.gpus} GPUs")
-    peers = measure(options, jobs, options.out)
-    rows = [row for document in tables.read_documents(options.like or [], "bench")
-            for row in tables.rows_of(document)]
-    show(tables.merge(rows), peers, options.markdown)
+    say(f"{sum(len(job['peers']) for job in jobs)} measurements on {options.gpus} ranks")
+    peers = measure(options, jobs)
+    show(read_rows(options.like or []), peers, options.markdown)
     for name, reason in WITHOUT_WAY.items():
         print(f"  {name}: {reason}")
     wrong = [line for line in peers if "time_us" in line and not is_right(line)]

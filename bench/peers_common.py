@@ -6,6 +6,8 @@ from typing import Any, Callable
 import torch
 
 
+COLD_BYTES = 256 << 20  # more than four times the second-level cache
+MOST_COPIES = 16
 TYPES = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32,
          "f64": torch.float64}
 
@@ -20,12 +22,15 @@ class Here:
 
 @dataclasses.dataclass
 class Work:
-    """One implementation of a case. `run` does this rank's part. `difference` is the distance of
-    its output from the reference, relative to the scale of its rows, and `bound` the part that
-    rounding explains."""
+    """One implementation of a case. `run` executes this rank's part once. `difference` is the
+    distance of its output from the reference, relative to the scale of its rows, and `bound` the
+    part that rounding explains. Executions take turns at `copies` copies of the weights. `facts`
+    returns more fields of the result's line. Requires: it is called after the first execution."""
     run: Callable[[], Any]
     difference: Callable[[Any], float]
     bound: float
+    copies: int = 1
+    facts: Callable[[], dict] = dict
     capturable: bool = True
     context: Callable[[], Any] = contextlib.nullcontext
 
@@ -42,6 +47,14 @@ def draw(here, dtype, seed, *shape):
     generator = torch.Generator(device=here.device)
     generator.manual_seed(seed)
     return torch.randn(*shape, generator=generator, device=here.device, dtype=TYPES[dtype])
+
+
+def copy_cold(*tensors):
+    """A list of these tensors and of copies of them, each a tuple, of COLD_BYTES together.
+    Executions that take turns at the copies read them from memory, not from a cache."""
+    wanted = -(-COLD_BYTES // sum(each.nbytes for each in tensors))
+    return [tensors, *(tuple(each.clone() for each in tensors)
+                       for _ in range(min(wanted, MOST_COPIES) - 1))]
 
 
 def widen(tensor):

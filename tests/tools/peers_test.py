@@ -1,5 +1,6 @@
 """bench/peers.py: its measurements, its handling of workers that hang or exit, and its tables."""
 import contextlib
+import importlib.util
 import io
 import json
 import pathlib
@@ -16,9 +17,10 @@ import peers  # noqa: E402
 import peers_parameters  # noqa: E402
 import tables  # noqa: E402
 
-# Replaces the worker: every peer takes 100 us, except for the (case, peer) pairs in `do`. There
-# rank 1 exits, or all ranks hang. Workers whose first job is `do`'s "never begins" do nothing.
-# Checks its environment.
+# Replaces the worker: Harpe takes 80 us and every other way 100 us, except for the (case, peer)
+# pairs in `do`. There rank 1 exits, or all ranks hang. They also hang before they begin at the
+# starts in `do["hang at start"]`, and exit with 9 at the end if `do` has "end". Checks its
+# environment.
 STAND_IN = """
 import json, os, pathlib, sys, time
 folder, first = pathlib.Path(sys.argv[1]), int(sys.argv[2])
@@ -27,42 +29,38 @@ at = folder / "at"
 assert os.environ["NCCL_NVLS_ENABLE"] == "0"
 assert os.environ["TORCH_SYMM_MEM_DISABLE_MULTICAST"] == "1"
 assert os.environ["WORLD_SIZE"] == "2" and os.environ["LOCAL_RANK"] == str(rank)
+assert sys.argv[3:] == ["9", "10", "cuda"]
 do = {do!r}
-if do.get("never begins") == first:
+starts = folder / f"starts{{rank}}"
+starts.write_text(starts.read_text() + "." if starts.exists() else ".")
+if len(starts.read_text()) in do.get("hang at start", []):
     time.sleep(60)
+def begin(*position):
+    if rank == 0:
+        (folder / "at.new").write_text(json.dumps(position))
+        (folder / "at.new").replace(at)
 for place, job in list(enumerate(json.loads((folder / "jobs.json").read_text())))[first:]:
+    lines = []
+    peers = job.pop("peers")
+    for peer in peers:
+        begin(place, peer)
+        what = do.get((job["case"], peer))
+        if what == "end" and rank == 1:
+            while not at.exists() or json.loads(at.read_text()) != [place, peer]:
+                time.sleep(0.01)  # else the workers have not begun
+            print("RuntimeError: no such thing")
+            sys.exit(9)
+        if what is not None:
+            time.sleep(60)
+        times = dict(time_us=80.0, plan="push") if peer == "harpe" else dict(
+            time_us=100.0, over_harpe=1.25, over_harpe_least=1.2, over_harpe_most=1.3)
+        lines.append(dict(schema=1, kind="peer", peer=peer, ranks=2, right=True, graph=True,
+                          turns_with=peers, **job, **times))
     if rank == 0:
-        at.write_text(str(place))
-    what = do.get((job["case"], job["peer"]))
-    if what == "end" and rank == 1:
-        while not at.exists() or at.read_text() != str(place):
-            time.sleep(0.01)  # else the crew has not begun
-        print("RuntimeError: no such thing")
-        sys.exit(9)
-    if what is not None:
-        time.sleep(60)
-    if rank == 0:
-        line = dict(schema=1, kind="peer", ranks=2, time_us=100.0, right=True, graph=True, **job)
-        with open(folder / "lines.jsonl", "a") as lines:
-            lines.write(json.dumps(line) + "\\n")
-"""
-
-# Replaces the binary: Harpe takes 80 us, then 40, and then fails; `auto` takes 100, then 50; in a
-# graph 50, then 25.
-HARPE = """#!/usr/bin/env python3
-import json, pathlib, sys
-assert sys.argv[1:3] == ["bench", "ag_gemm"] and "--rounds=3" in sys.argv
-assert "m=512" in sys.argv and "--ranks=2" in sys.argv
-turns = pathlib.Path(__file__).with_suffix(".turns")
-turns.write_text(turns.read_text() + "." if turns.exists() else ".")
-turn = len(turns.read_text())
-if turn > 2:
-    sys.exit("error: no more")
-print(json.dumps({"cases": [{"schedule": "push", "ours_us": 160 / 2 ** turn, "baseline": "NCCL",
-                             "baseline_us": 90,
-                             "entries": [{"name": "push", "time_us": 160 / 2 ** turn,
-                                          "in_graph_us": 100 / 2 ** turn},
-                                         {"name": "auto", "time_us": 200 / 2 ** turn}]}]}))
+        with open(folder / "lines.jsonl", "a") as file:
+            file.write("".join(json.dumps(line) + "\\n" for line in lines))
+    begin(place + 1, None)
+sys.exit(9 if "end" in do else 0)
 """
 
 
@@ -72,73 +70,97 @@ class Peers(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
 
-    def measure(self, *words, do=None):
+    def run_peers(self, *words):
         """(exit status, standard output, lines)."""
-        worker = self.folder / "worker.py"
-        worker.write_text(STAND_IN.format(do=do or {}), encoding="utf-8")
         out = io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()):
-            status = peers.main([*words, "--gpus", "2", "--worker", str(worker), "--like",
-                                 str(RECORDED), "--out", str(self.folder / "peers.jsonl")])
+            status = peers.main([*words, "--gpus", "2", "--out",
+                                 str(self.folder / "peers.jsonl")])
         text = (self.folder / "peers.jsonl").read_text(encoding="utf-8")
         return status, out.getvalue(), [json.loads(line) for line in text.splitlines()]
 
-    def test_every_way_of_a_suite_is_measured_case_by_case(self):
+    def measure(self, *words, like=RECORDED, do=None):
+        """The same, with the stand-in."""
+        worker = self.folder / "worker.py"
+        worker.write_text(STAND_IN.format(do=do or {}), encoding="utf-8")
+        return self.run_peers(*words, "--worker", str(worker), "--like", str(like))
+
+    def list_cases(self, **cases):
+        """A file that only names cases of suites."""
+        for suite, names in cases.items():
+            (self.folder / f"{suite}.json").write_text(json.dumps({
+                "command": "bench", "suite": suite,
+                "cases": [{"case": name, "parameters": ["x=1"]} for name in names]}))
+        return self.folder
+
+    def test_all_ways_of_a_case_with_harpe_take_turns(self):
         status, out, lines = self.measure("ag_gemm", "gemm_rs", "--cases", "512")
         self.assertEqual(status, 0)
+        ways = ["harpe", "nccl", "torch_async_tp"]
         self.assertEqual([(line["suite"], line["case"], line["peer"]) for line in lines],
-                         [("ag_gemm", "llama70b_qkv 512x10240x8192", "nccl"),
-                          ("ag_gemm", "llama70b_qkv 512x10240x8192", "torch_async_tp"),
-                          ("gemm_rs", "llama70b_o 512x8192x8192", "nccl"),
-                          ("gemm_rs", "llama70b_o 512x8192x8192", "torch_async_tp"),
-                          ("gemm_rs", "llama70b_ffn2 512x8192x28672", "nccl"),
-                          ("gemm_rs", "llama70b_ffn2 512x8192x28672", "torch_async_tp")])
+                         [(suite, case, way) for suite, case in (
+                             ("ag_gemm", "llama70b_qkv 512x10240x8192"),
+                             ("gemm_rs", "llama70b_o 512x8192x8192"),
+                             ("gemm_rs", "llama70b_ffn2 512x8192x28672")) for way in ways])
+        self.assertEqual([line["turns_with"] for line in lines], [ways] * 9)
         self.assertEqual(lines[0]["parameters"], ["m=512", "n=10240", "k=8192"])
         self.assertIn("flashinfer: kernels of one GPU", out)
+        self.assertRegex(out, r"ag_gemm llama70b_qkv 512x10240x8192 +2 +nccl +100 +80 push +"
+                              r"1\.25 \(1\.20 to 1\.30\)\n")
 
-    def test_harpe_and_peers_take_turns_at_each_case(self):
-        harpe = self.folder / "harpe"
-        harpe.write_text(HARPE, encoding="utf-8")
-        harpe.chmod(0o755)
-        status, out, lines = self.measure("ag_gemm", "--cases", "qkv 512x", "--ways", "nccl",
-                                          "--harpe", str(harpe), "--rounds", "9",
-                                          "--interleave", "3")
-        self.assertEqual(status, 0)
-        self.assertEqual([line["kind"] for line in lines], ["harpe", "peer"] * 3)
-        self.assertEqual([line.get("ours_us") for line in lines[::2]], [80, 40, None])
-        self.assertEqual([line.get("auto_us") for line in lines[::2]], [100, 50, None])
-        self.assertEqual([line.get("graph_us") for line in lines[::2]], [50, 25, None])
-        self.assertIn("1.88 (1.25 to 2.50)  1.50 (1.00 to 2.00)  3.00 (2.00 to 4.00)  2", out)
-        self.assertIn("error: no more", out)
+    def test_other_suites_measure_one_way_after_another(self):
+        _, _, lines = self.measure("attention", "--ways", "nccl,torch_ulysses,yunchang_usp",
+                                   like=self.list_cases(attention=["a", "b"]))
+        self.assertEqual([(line["case"], line["turns_with"]) for line in lines],
+                         [("a", ["torch_ulysses"]), ("a", ["yunchang_usp"]),
+                          ("b", ["torch_ulysses"]), ("b", ["yunchang_usp"])])
 
-    def test_a_way_that_hangs_or_ends_is_told_and_the_others_go_on(self):
-        hangs, ends = ("llama70b_o 512x8192x8192", "nccl"), ("llama70b_o 2048x8192x8192",
-                                                           "torch_async_tp")
+    def test_sizes_are_cases(self):
+        _, out, lines = self.measure("ag_gemm", "gemm_ar", "--size", "512x10240x8192", "--size",
+                                     "1x2x3", "--ways", "harpe,nccl")
+        self.assertEqual([(line["suite"], line["case"], line["parameters"])
+                          for line in lines[::2]],
+                         [(suite, case, parameters) for suite in ("ag_gemm", "gemm_ar")
+                          for case, parameters in (
+                              ("512x10240x8192", ["m=512", "n=10240", "k=8192"]),
+                              ("1x2x3", ["m=1", "n=2", "k=3"]))])
+        self.assertIn("gemm_ar 1x2x3", out)
+
+    def test_a_way_that_hangs_or_ends_is_told_and_the_others_of_its_case_go_on(self):
+        hangs, ends = ("llama70b_o 512x8192x8192", "nccl"), ("llama70b_o 2048x8192x8192", "harpe")
         status, out, lines = self.measure("gemm_rs", "--cases", "llama70b_o", "--patience", "3",
                                           do={hangs: "hang", ends: "end"})
         self.assertEqual(status, 0)
-        self.assertEqual(len(lines), 6)
         reasons = {(line["case"], line["peer"]): line["reason"] for line in lines
                    if "time_us" not in line}
         self.assertEqual(reasons, {
             hangs: "it did nothing for 3 s",
             ends: "a process ended with 9: RuntimeError: no such thing"})
+        self.assertEqual(len({(line["case"], line["peer"]) for line in lines}), 9)
+        self.assertEqual([line["turns_with"] for line in lines if "time_us" in line],
+                         [["harpe", "torch_async_tp"]] * 2 + [["nccl", "torch_async_tp"]] * 2
+                         + [["harpe", "nccl", "torch_async_tp"]] * 3)
         self.assertIn("nccl, gemm_rs llama70b_o 512x8192x8192: it did nothing for 3 s", out)
 
-    def test_a_crew_that_does_not_begin_is_told_of_its_own_job(self):
-        _, _, lines = self.measure("gemm_rs", "--cases", "llama70b_o", "--patience", "3",
+    def test_workers_that_do_not_begin_again_are_told_of_the_next_way(self):
+        _, _, lines = self.measure("gemm_rs", "--cases", "llama70b_o 512x", "--patience", "3",
                                    do={("llama70b_o 512x8192x8192", "nccl"): "end",
-                                       "never begins": 1})
-        self.assertEqual(len({(line["case"], line["peer"]) for line in lines}), 6)
-        self.assertEqual([line.get("reason", "")[:14] for line in lines],
-                         ["a process ende", "it did nothing"] + [""] * 4)
+                                       "hang at start": [2]})
+        self.assertEqual([(line["peer"], line.get("reason", "")[:14]) for line in lines],
+                         [("nccl", "a process ende"), ("harpe", "it did nothing"),
+                          ("torch_async_tp", "")])
+
+    def test_workers_that_fail_after_the_last_way_lose_nothing(self):
+        status, _, lines = self.measure("gemm_rs", "--cases", "llama70b_o 512x", do={"end": True})
+        self.assertEqual(status, 0)
+        self.assertEqual(["time_us" in line for line in lines], [True] * 3)
 
     def test_the_time_is_kept(self):
         hangs = ("llama70b_o 2048x8192x8192", "nccl")
         _, _, lines = self.measure("gemm_rs", "--cases", "llama70b_o", "--budget", "1.5",
                                    do={hangs: "hang"})
-        self.assertEqual(["time_us" in line for line in lines], [True] * 2 + [False] * 4)
-        self.assertEqual({line["reason"] for line in lines[2:]}, {"the time was over"})
+        self.assertEqual(["time_us" in line for line in lines], [True] * 3 + [False] * 6)
+        self.assertEqual({line["reason"] for line in lines[3:]}, {"the time was over"})
 
     def test_workers_that_cannot_begin_are_told_once(self):
         status, out, lines = self.measure("gemm_rs", "--ways", "nccl", "--python", "/bin/false")
@@ -146,8 +168,27 @@ class Peers(unittest.TestCase):
         self.assertEqual({line["reason"] for line in lines}, {"a process ended with 1"})
         self.assertIn("nccl, 7 cases: a process ended with 1", out)
 
+    @unittest.skipUnless(importlib.util.find_spec("torch"), "this Python has no torch")
+    def test_the_worker_measures_on_cpu_ranks(self):
+        status, out, lines = self.run_peers("ag_gemm", "gemm_rs", "gemm_ar", "--size", "64x96x128",
+                                            "--device", "cpu", "--rounds", "3", "--iters", "2")
+        self.assertEqual(status, 0)
+        found = {(line["suite"], line["peer"]): line for line in lines}
+        has_harpe = importlib.util.find_spec("harpe") is not None
+        for suite in peers.SIZED:
+            nccl, harpe = found[suite, "nccl"], found[suite, "harpe"]
+            self.assertTrue(nccl["right"])
+            self.assertEqual((nccl["rounds"], nccl["copies"], nccl["graph"]), (3, 16, False))
+            self.assertEqual("time_us" in harpe, has_harpe)
+            self.assertEqual(nccl["over_harpe"] is not None, has_harpe)
+            if has_harpe:
+                self.assertTrue(harpe["right"])
+                self.assertIn(harpe["plan"], out)
+        self.assertIn("CPU", found["ag_gemm", "torch_async_tp"]["reason"])
+
     def test_words_are_checked(self):
-        for words in ([], ["ag_gemm", "--merge", "x"], ["moe"], ["ag_gemm", "--ways", "nccl,x"]):
+        for words in ([], ["ag_gemm", "--merge", "x"], ["moe"], ["ag_gemm", "--ways", "nccl,x"],
+                      ["ag_gemm", "--size", "4x4"], ["decode", "--size", "4x4x4"]):
             with self.assertRaises(SystemExit) as left, contextlib.redirect_stderr(io.StringIO()):
                 peers.main(words)
             self.assertEqual(left.exception.code, 2)
@@ -211,27 +252,37 @@ class Tables(unittest.TestCase):
         return [row for document in tables.read_documents([RECORDED / "gemm_rs.json"], "bench")
                 for row in tables.rows_of(document)][:1]
 
-    def merged(self, *lines):
-        return peers.merge_lines(self.rows(), lines)
+    def compared(self, *lines):
+        """The table without its head, and without the column of cases."""
+        head, *rest = peers.compare(self.rows(), lines)
+        self.assertEqual(head, ["case", "GPUs", "way", "its time", "Harpe", "speed-up of Harpe"])
+        return [cells[1:] for cells in rest]
 
-    def test_a_case_stands_beside_its_peers_with_the_ratio_of_the_fastest(self):
-        head, cells = self.merged(line(self.CASE, "nccl", time_us=90.0, right=True, graph=True),
-                                  line(self.CASE, "torch_async_tp", time_us=126.0, right=True,
-                                       graph=False))
-        self.assertEqual(head, ["case", "GPUs", "ours", "NCCL + library", "nccl",
-                                "torch_async_tp", "fastest of them / ours"])
-        self.assertEqual(cells, [f"gemm_rs {self.CASE}", "4", "63 push", "71", "90", "126 eager",
-                                 "1.13"])
+    BENCH = ["4", "nccl + cublasLt", "71", "63 push", "1.13"]
+
+    def test_ways_without_turns_stand_beside_harpe_bench(self):
+        self.assertEqual(self.compared(
+            line(self.CASE, "nccl", time_us=90.0, right=True, graph=True),
+            line(self.CASE, "torch_async_tp", time_us=126.0, right=True, graph=False)),
+            [self.BENCH, ["4", "nccl", "90", "63 push", "1.43"],
+             ["4", "torch_async_tp", "126 eager", "63 push", "2.00"]])
+
+    def test_ways_that_took_turns_have_the_range_of_their_ratios(self):
+        self.assertEqual(self.compared(
+            line(self.CASE, "harpe", time_us=60.0, right=True, graph=True, plan="pull"),
+            line(self.CASE, "nccl", time_us=90.0, right=True, graph=True, over_harpe=1.5,
+                 over_harpe_least=1.4, over_harpe_most=1.625)),
+            [self.BENCH, ["4", "harpe", "60 pull", "63 push", "-"],
+             ["4", "nccl", "90", "60 pull", "1.50 (1.40 to 1.62)"]])
 
     def test_what_is_wrong_does_not_count(self):
-        cells = self.merged(line(self.CASE, "nccl", time_us=10.0, right=False, graph=True))[1]
-        self.assertEqual(cells[4:], ["10 WRONG", "1.13"])
+        self.assertEqual(self.compared(
+            line(self.CASE, "nccl", time_us=10.0, right=False, graph=True))[1],
+            ["4", "nccl", "10 WRONG", "63 push", "-"])
 
     def test_peers_of_other_cases_and_ranks_have_lines_of_their_own(self):
         other = {**line(self.CASE, "nccl", time_us=50.0, right=True, graph=True), "ranks": 8}
-        lines = self.merged(other)
-        self.assertEqual([cells[1:] for cells in lines[1:]],
-                         [["4", "63 push", "71", "-", "1.13"], ["8", "-", "-", "50", "-"]])
+        self.assertEqual(self.compared(other), [self.BENCH, ["8", "nccl", "50", "-", "-"]])
 
     def test_files_are_merged_and_the_last_time_counts(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -245,8 +296,7 @@ class Tables(unittest.TestCase):
             out = io.StringIO()
             with contextlib.redirect_stdout(out):
                 peers.main(["--merge", str(path), str(RECORDED / "gemm_rs.json"), "--markdown"])
-        self.assertIn(f"| gemm_rs {self.CASE} | 4 | 63 push | 71 | 90 | - | 1.13 |",
-                      out.getvalue())
+        self.assertIn(f"| gemm_rs {self.CASE} | 4 | nccl | 90 | 63 push | 1.43 |", out.getvalue())
         self.assertIn("  ring_flash_attn, gemm_rs llama70b_o 512x8192x8192: No module named "
                       "'ring_flash_attn'\n", out.getvalue())
 
