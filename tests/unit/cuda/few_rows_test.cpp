@@ -151,6 +151,19 @@ TEST(FewRows, of_short_products_are_left_to_tiles) {
   EXPECT_FALSE(takes_few_rows(product({224}, 8192, 1024)));
 }
 
+// A stream with a further tile waits until the sums before have left.
+TEST(FewRows, of_several_tiles_a_stream_are_left_to_tiles_if_sums_are_awaited) {
+  GemmSpec spec = product({96, 96}, 28672, 2048);
+  spec.b_is_fixed = true;
+  EXPECT_TRUE(takes_few_rows(spec));
+  spec.panels.front().fused_store = 0;
+  spec.fused_stores.resize(1);
+  EXPECT_FALSE(takes_few_rows(spec));
+  spec.n = 8192;
+  for (cuda::GemmPanelSpec& panel : spec.panels) panel.c_stride = spec.n;
+  EXPECT_TRUE(takes_few_rows(spec)) << "one tile a stream";
+}
+
 // One panel may have more rows if streams are long enough to make up for joining tiles.
 TEST(FewRows, of_more_than_32_in_one_panel_are_what_the_estimates_say) {
   EXPECT_TRUE(takes_few_rows(product({64}, 5120, 8192)));
