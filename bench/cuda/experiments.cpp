@@ -11,9 +11,9 @@ const std::vector<Experiment>& experiments() {
   static const std::vector<Experiment> all = {
       {"check", "reference", "what kernels are compared with, beside the host", check_references},
       {"check", "gemm", "right numbers, whatever arrives when, and bounded waits", check_gemm},
-      {"gemm", "gemm", "8192 cubed and the local products of a large model, beside cuBLASLt",
+      {"gemm", "gemm", "8192 cubed and the local GEMMs of a large model, beside cuBLASLt",
        time_gemm},
-      {"few_rows", "gemm", "products of 1 to 256 rows with weights in memory, beside cuBLASLt",
+      {"few_rows", "gemm", "GEMMs of 1 to 256 rows with weights in memory, beside cuBLASLt",
        time_few_rows},
       {"exchange", "gemm", "few rows summed over ranks that share one GPU, to the bit, and timed",
        exchange_sums},

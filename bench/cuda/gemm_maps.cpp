@@ -105,7 +105,7 @@ void time_maps(Bench& bench, const GemmCase& what) {
   };
   const std::vector<Contender> contenders = {contender("fused", &MapsProblem::launch_fused),
                                              contender("unfused", &MapsProblem::launch_unfused),
-                                             contender("product", &MapsProblem::launch_alone)};
+                                             contender("GEMM", &MapsProblem::launch_alone)};
   const auto timings = bench.stopwatch().time(contenders, bench.options().rounds, kMapSets);
   GemmProblem& problem = sets.front().problem();
   VerdictBox verdict(bench.gpu());
@@ -117,9 +117,9 @@ void time_maps(Bench& bench, const GemmCase& what) {
   bench.report().add_check(kMaps, what.name, describe(verdict.read(stream), what.n),
                            {{"fused us", timings[0].median_us},
                             {"unfused us", timings[1].median_us},
-                            {"product us", timings[2].median_us},
+                            {"GEMM us", timings[2].median_us},
                             {"unfused / fused", timings[1].median_us / timings[0].median_us},
-                            {"fused / product", timings[0].median_us / timings[2].median_us}});
+                            {"fused / GEMM", timings[0].median_us / timings[2].median_us}});
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ std::string join(const std::vector<std::string>& words) {
 Rows rows_of(const HostFacts& host) {
   std::vector<std::string> products;
   for (const auto& [type, who] : host.products) products.push_back(type + " by " + who);
-  Rows rows = {{"CPU", host.name}, {"vectors", join(host.vectors)}, {"products", join(products)}};
+  Rows rows = {{"CPU", host.name}, {"vectors", join(host.vectors)}, {"GEMMs", join(products)}};
   if (host.free_bytes) rows.emplace_back("memory", print_bytes(*host.free_bytes) + " free");
   return rows;
 }

@@ -66,8 +66,8 @@ Rows rows_of(const cuda::profile::GpuFigures& figures) {
     curve += fmt::format("{}{}: {:.0f}", curve.empty() ? "" : ", ", blocks, rate * 1e-9);
   }
   rows.emplace_back("by blocks", curve + " GB/s");
-  rows.emplace_back("at once", fmt::format("a product at {:.0f} % of its rate beside copies, "
-                                           "copies at {:.0f} % beside a product",
+  rows.emplace_back("at once", fmt::format("a GEMM at {:.0f} % of its rate beside copies, "
+                                           "copies at {:.0f} % beside a GEMM",
                                            100 * figures.interference->product,
                                            100 * figures.interference->copies));
   return rows;

@@ -79,7 +79,7 @@ Diag advise(const Diag& refusal) {
       refusal, "baselines are of " + known + "; leave `--schedule library` out to run a schedule");
 }
 
-// "note: `all-gather, product` took 84.1 us where …"
+// "note: `all-gather, GEMM` took 84.1 us where …"
 std::string print_known(const CachedSchedule& known) {
   const CachedTime& time = *known.measured;
   return fmt::format(

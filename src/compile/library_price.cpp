@@ -45,7 +45,7 @@ std::optional<Way> way_of(const std::string& op, const GemmShape& shape, std::in
   const auto k = static_cast<double>(shape.k.size);
   const auto all = static_cast<double>(ranks);
   if (op == "ag_gemm" && divides(ranks, shape.m, shape.n)) {
-    return Way{.name = "all-gather, product",
+    return Way{.name = "all-gather, GEMM",
                .collective = CollectiveKind::AllGather,
                .bytes = kBytes * m * k / all,
                .rows = m,
@@ -53,7 +53,7 @@ std::optional<Way> way_of(const std::string& op, const GemmShape& shape, std::in
                .depth = k};
   }
   if (op == "gemm_rs" && divides(ranks, shape.m, shape.k)) {
-    return Way{.name = "product, reduce-scatter",
+    return Way{.name = "GEMM, reduce-scatter",
                .collective = CollectiveKind::ReduceScatter,
                .bytes = kBytes * m * n,
                .rows = m,
@@ -61,7 +61,7 @@ std::optional<Way> way_of(const std::string& op, const GemmShape& shape, std::in
                .depth = k / all};
   }
   if (op == "gemm_ar" && shape.k.size % ranks == 0) {
-    return Way{.name = "product, all-reduce",
+    return Way{.name = "GEMM, all-reduce",
                .collective = CollectiveKind::AllReduce,
                .bytes = kBytes * m * n,
                .rows = m,

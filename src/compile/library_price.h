@@ -12,7 +12,7 @@ namespace harpe {
 
 // The predicted time of NVIDIA's libraries, compared with a schedule.
 struct LibraryPrice {
-  std::string way;       // "all-gather, product", as the benchmarks name it
+  std::string way;       // "all-gather, GEMM", as the benchmarks name it
   Picoseconds time;      // of an execution: NCCL's collective and cuBLASLt's GEMM, in a graph
   Picoseconds schedule;  // the predicted time of the schedule
 

@@ -194,7 +194,7 @@ Checked<std::vector<RowBlock>> keep_used(const LeafCall& call, const Axes& axes,
   const std::optional<std::size_t> slot = place_of(axes.rows, call.used->slot);
   if (!expert || !slot) {
     return misfit(call, call.targets[0],
-                  "its slots `" + call.used->slot + "` are not rows of a product per `" +
+                  "its slots `" + call.used->slot + "` are not rows of a GEMM per `" +
                       call.used->expert + "`");
   }
   for (RowBlock& block : blocks) {

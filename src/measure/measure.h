@@ -57,7 +57,7 @@ struct MeasuredSchedule : MeasuredTurns {
 
 // A library execution of the operator.
 struct MeasuredBaseline : MeasuredTurns {
-  std::string name;  // "all-gather, product"
+  std::string name;  // "all-gather, GEMM"
 };
 
 struct Measured {

@@ -23,7 +23,7 @@ struct LibraryExecutor {
 // A way to run the operator with libraries only. `make` may be called more than once. Its errors:
 // G081, G005.
 struct LibraryWay {
-  std::string name;  // "all-gather, product"
+  std::string name;  // "all-gather, GEMM"
   std::function<Checked<LibraryExecutor>()> make;
 };
 

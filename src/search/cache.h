@@ -59,7 +59,7 @@ struct CacheKey {
 // The time of the library baseline that alternated with a schedule.
 struct CachedBaseline {
   Picoseconds time;
-  std::string name;  // "all-gather, product"
+  std::string name;  // "all-gather, GEMM"
   friend bool operator==(const CachedBaseline&, const CachedBaseline&) = default;
 };
 

@@ -43,7 +43,7 @@ def main() -> None:
               f"{op}: {plan.schedule}")
         for step in plan.facts.steps:  # for a schedule that a search composed
             print(textwrap.fill(step, 100, initial_indent="  ", subsequent_indent="  "))
-    print(f"\nThe products of all {LAYERS} layers: predicted {total * LAYERS / 1000:.1f} ms.")
+    print(f"\nThe GEMMs of all {LAYERS} layers: predicted {total * LAYERS / 1000:.1f} ms.")
 
 
 if __name__ == "__main__":

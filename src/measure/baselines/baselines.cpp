@@ -8,9 +8,9 @@ std::vector<Candidate> make_baselines(const std::shared_ptr<Team>& team, const S
   const auto add = [&](const char* name, auto make) {
     all.push_back({name, [team, subject, make] { return make(team, subject); }});
   };
-  if (op == "ag_gemm") add("all-gather, product", make_gemm_baseline);
-  if (op == "gemm_rs") add("product, reduce-scatter", make_gemm_baseline);
-  if (op == "gemm_ar") add("product, all-reduce", make_gemm_baseline);
+  if (op == "ag_gemm") add("all-gather, GEMM", make_gemm_baseline);
+  if (op == "gemm_rs") add("GEMM, reduce-scatter", make_gemm_baseline);
+  if (op == "gemm_ar") add("GEMM, all-reduce", make_gemm_baseline);
   if (op == "attention") {
     add("all-to-all of heads", make_ulysses_baseline);
     add("all-gather of keys", make_gathered_baseline);
@@ -29,8 +29,8 @@ std::vector<Candidate> make_baselines(const std::shared_ptr<Team>& team, const S
     add("shares of keys, all-gather", with(LocalDecode::Shares));
   }
   if (op == "moe") {
-    add("all-to-all of rows, products by expert", make_sorted_moe_baseline);
-    add("messages by expert, products by expert", make_direct_moe_baseline);
+    add("all-to-all of rows, GEMMs by expert", make_sorted_moe_baseline);
+    add("messages by expert, GEMMs by expert", make_direct_moe_baseline);
   }
   return all;
 }

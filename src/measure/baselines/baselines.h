@@ -33,7 +33,7 @@ struct Subject {
 // `make` may be called more than once, and reads the subject's data. Errors: G081 the operator
 // cannot be executed in this way; G005.
 struct Candidate {
-  std::string name;  // "all-gather, product"
+  std::string name;  // "all-gather, GEMM"
   std::function<Checked<std::unique_ptr<Baseline>>()> make;
 };
 

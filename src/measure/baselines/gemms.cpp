@@ -100,7 +100,7 @@ Checked<Ok> add_reduced_gemm(Member& member, const Subject& s, int ranks, Baseli
 Checked<std::vector<Step>> gemm_ways(const Result<CublasLt, Missing>& library,
                                      const LibraryGemmShape& shape, const GemmAddresses& at) {
   const auto refuse = [](const std::string& reason) {
-    return make_diag(DiagCode::G081, {{"what", "products"}, {"reason", reason}});
+    return make_diag(DiagCode::G081, {{"what", "GEMMs"}, {"reason", reason}});
   };
   if (!library.ok()) return refuse(library.error().reason);
   auto made = library->prepare(shape);

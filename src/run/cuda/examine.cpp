@@ -60,7 +60,7 @@ const std::vector<Candidate>& candidates() {
       {library::wanted_nccl(),
        "`harpe bench` times no bulk baselines on GPUs, and ranks pull bulk collectives",
        "ncclGetVersion", nccl_version},
-      {library::wanted_cublaslt(), "`harpe bench` has no baseline of matrix products on GPUs",
+      {library::wanted_cublaslt(), "`harpe bench` has no baseline of GEMMs on GPUs",
        "cublasLtGetVersion", blas_version},
       {library::wanted_cudnn(), "`harpe bench` has no baseline of attention on GPUs",
        "cudnnGetVersion", blas_version},

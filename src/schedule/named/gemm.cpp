@@ -45,12 +45,12 @@ constexpr std::array kGemm = {
                   &with<gather_ring, Gathered::B>},
     NamedSchedule{"fetch", "b fetched from its owner block by block, three slots ahead",
                   &with<gather_fetch, Gathered::B>},
-    NamedSchedule{"push", "b pushed in chunks to all ranks; the product waits chunk by chunk",
+    NamedSchedule{"push", "b pushed in chunks to all ranks; the GEMM waits chunk by chunk",
                   &with<gather_push, Gathered::B>},
     NamedSchedule{"fused",
                   "push whose chunks the waiting kernels send themselves: one launch a rank",
                   &with<gather_fused, Gathered::B>},
-    NamedSchedule{"pull", "b read in place on its owner by the product itself",
+    NamedSchedule{"pull", "b read in place on its owner by the GEMM itself",
                   &with<gather_pull, Gathered::B>},
     NamedSchedule{"grid2d",
                   "a gathered along the second mesh axis, b travels along the first; one axis of P "
@@ -68,7 +68,7 @@ constexpr std::array kAgGemm = {
                   &with<gather_ring, Gathered::A>},
     NamedSchedule{"fetch", "a fetched from its owner block by block, three slots ahead",
                   &with<gather_fetch, Gathered::A>},
-    NamedSchedule{"push", "a pushed in chunks to all ranks; the product waits chunk by chunk",
+    NamedSchedule{"push", "a pushed in chunks to all ranks; the GEMM waits chunk by chunk",
                   &with<gather_push, Gathered::A>},
     NamedSchedule{"push_k",
                   "a pushed in chunks of its columns, multiplied while later ones are on their way",
@@ -76,7 +76,7 @@ constexpr std::array kAgGemm = {
     NamedSchedule{"fused",
                   "push whose chunks the waiting kernels send themselves: one launch a rank",
                   &with<gather_fused, Gathered::A>},
-    NamedSchedule{"pull", "a read in place on its owner by the product itself",
+    NamedSchedule{"pull", "a read in place on its owner by the GEMM itself",
                   &with<gather_pull, Gathered::A>},
     NamedSchedule{"grid2d", "does not apply", &ag_grid2d},
     NamedSchedule{"hierarchical",
@@ -86,7 +86,7 @@ constexpr std::array kAgGemm = {
 };
 
 constexpr std::array kGemmRs = {
-    NamedSchedule{"bulk", "partial products reduced and scattered once",
+    NamedSchedule{"bulk", "partial sums reduced and scattered once",
                   &with<reduce_bulk, Reduced::Scattered>},
     NamedSchedule{"ring", "a sum per block travels round all ranks and ends at its owner",
                   &reduce_ring},
@@ -104,14 +104,14 @@ constexpr std::array kGemmRs = {
 };
 
 constexpr std::array kGemmAr = {
-    NamedSchedule{"bulk", "partial products reduced block by block and gathered, once",
+    NamedSchedule{"bulk", "partial sums reduced block by block and gathered, once",
                   &with<reduce_bulk, Reduced::Replicated>},
     NamedSchedule{"ring", "does not apply", &ar_ring},
     NamedSchedule{"fetch", "partial blocks fetched and added up by one rank each, then gathered",
                   &with<reduce_fetch, Reduced::Replicated>},
     NamedSchedule{"push", "partial blocks pushed to one rank each as they are made, then gathered",
                   &with<reduce_push, Reduced::Replicated>},
-    NamedSchedule{"one_shot", "partial products pushed to all ranks, each of which adds up all",
+    NamedSchedule{"one_shot", "partial sums pushed to all ranks, each of which adds up all",
                   &reduce_one_shot},
     NamedSchedule{"pull", "does not apply", &ar_pull},
     NamedSchedule{"grid2d", "does not apply", &ar_grid2d},
@@ -135,7 +135,7 @@ constexpr std::array kGemmArNorm = {
                   "rank normalises all rows",
                   &with<reduce_push, Reduced::Replicated>},
     NamedSchedule{"one_shot",
-                  "partial products pushed to all ranks, each of which adds up and normalises all",
+                  "partial sums pushed to all ranks, each of which adds up and normalises all",
                   &reduce_one_shot},
     NamedSchedule{"scattered",
                   "partial blocks pushed to one rank each, which normalises its rows; these are "

@@ -61,7 +61,7 @@ inline FindWays find_fakes(const std::vector<FakeLibrary>& libraries) {
       ways.push_back({one.name, [program, one]() -> Checked<LibraryExecutor> {
                         if (one.is_missing) {
                           return make_diag(DiagCode::G081,
-                                           {{"what", "products"}, {"reason", "nothing is there"}});
+                                           {{"what", "GEMMs"}, {"reason", "nothing is there"}});
                         }
                         return LibraryExecutor{std::make_unique<FakeLibraryExecutor>(program, one),
                                                {}};

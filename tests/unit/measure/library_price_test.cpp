@@ -88,9 +88,9 @@ TEST(LibraryPrice, is_faster_than_the_choice_where_rows_are_stored_by_element) {
 
 TEST(LibraryPrice, is_of_products_with_one_collective_where_libraries_were_measured) {
   const Request product = request_of(kMeasured.front());
-  EXPECT_EQ(price_on("h200x8", product)->way, "all-gather, product");
-  EXPECT_EQ(price_on("h200x8", request_of(kMeasured[3]))->way, "product, reduce-scatter");
-  EXPECT_EQ(price_on("h200x8", request_of(kMeasured[5]))->way, "product, all-reduce");
+  EXPECT_EQ(price_on("h200x8", product)->way, "all-gather, GEMM");
+  EXPECT_EQ(price_on("h200x8", request_of(kMeasured[3]))->way, "GEMM, reduce-scatter");
+  EXPECT_EQ(price_on("h200x8", request_of(kMeasured[5]))->way, "GEMM, all-reduce");
   EXPECT_FALSE(price_on("l4x8", product).has_value()) << "from data sheets";
   EXPECT_FALSE(price_on("cpu", product).has_value());
   EXPECT_FALSE(price_on("h200x8", {.target = "attention", .parameters = {}, .mesh = "cp=2"}));

@@ -75,7 +75,7 @@ TEST(CacheEntry, reads_back_as_it_was) {
   entry.schedules[1].measured = {
       .time = Picoseconds(7), .backend = "cuda", .processor = "NVIDIA H200"};
   EXPECT_EQ(parse_cache_entry(print(entry), "f").value(), entry);
-  entry.schedules[1].measured->baseline = {.time = Picoseconds(6), .name = "all-gather, product"};
+  entry.schedules[1].measured->baseline = {.time = Picoseconds(6), .name = "all-gather, GEMM"};
   EXPECT_EQ(parse_cache_entry(print(entry), "f").value(), entry);
 }
 

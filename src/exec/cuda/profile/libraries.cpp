@@ -171,7 +171,7 @@ Checked<ReadyGemm> prepare(Team& team, const GemmSize& s) {
             ->prepare(
                 {.m = s.m, .n = s.n, .k = s.k, .a_stride = s.k, .b_stride = s.n, .c_stride = s.n});
     if (!made.ok() || made.value()->algorithms() == 0) {
-      return make_diag(DiagCode::G081, {{"what", "products"}, {"reason", "cuBLASLt has none"}});
+      return make_diag(DiagCode::G081, {{"what", "GEMMs"}, {"reason", "cuBLASLt has none"}});
     }
     ready.ranks.emplace_back(std::move(made).value());
     ready.algorithms = std::min(ready.algorithms, ready.ranks.back()->algorithms());

@@ -18,10 +18,10 @@ Checked<GpuFigures> measure_gpus(const MeasureRequest& request) {
     HP_TRY(figures.links, measure_links(*crew, request.quick));
     say("measuring collectives");
     HP_TRY(figures.links->collectives, measure_collectives(*crew, request.quick));
-    say("measuring products beside copies");
+    say("measuring GEMMs beside copies");
     HP_TRY(figures.interference, measure_interference(*crew, request.quick));
   }
-  say("measuring products, attention and other leaves");
+  say("measuring GEMMs, attention and other leaves");
   HP_TRY(figures.leaves, measure_leaves(*crew, request.quick, figures.starts.kernel));
   say("measuring libraries");
   Checked<LibraryFigures> libraries = measure_libraries(*crew, request, figures.starts.kernel);
