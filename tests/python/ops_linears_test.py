@@ -1,6 +1,8 @@
 """Linear operators on 2 and 4 ranks: values, gradients, groups, launches, refusals."""
+import gc
 import itertools
 import unittest
+import weakref
 
 # First: it ends the file if torch is missing.
 from ops_ranks import Pool, assert_near, cut, find_status
@@ -267,6 +269,23 @@ def fall_back(on_miss):
     return [(miss.question, miss.calls) for miss in find_status(group).misses]
 
 
+def count_kept(calls):
+    """How many tensors of `calls` refused calls are kept afterwards."""
+    group = dist.new_group(list(range(dist.get_world_size())))
+    hp.init(group, on_miss="error")
+    kept = []
+    for _ in range(calls):
+        x = torch.ones(2, 0)
+        kept.append(weakref.ref(x))
+        try:
+            hp.ag_linear(x, torch.ones(3, 0), group=group)
+        except harpe.Refused:
+            pass
+        del x
+    gc.collect()
+    return sum(tensor() is not None for tensor in kept)
+
+
 class Linears(unittest.TestCase):
     RANKS = 2
 
@@ -294,6 +313,9 @@ class Linears(unittest.TestCase):
         self.pool.call(refuse_arguments)
         for texts in self.pool.call(refuse_what_is_no_tensor):
             self.assertEqual(texts, NO_TENSORS)
+
+    def test_refused_calls_keep_no_tensors(self):
+        self.assertEqual(self.pool.call(count_kept, 3), [0] * self.RANKS)
 
     def test_fallback_is_logged_once_and_listed(self):
         for found in self.pool.call(fall_back, "fallback"):

@@ -3,6 +3,7 @@ called."""
 
 import atexit
 import contextlib
+import copy
 import dataclasses
 import datetime
 import logging
@@ -93,7 +94,7 @@ class Answer:
     def miss(self) -> None:
         """Counts a call without an executable, or raises."""
         if self.is_refusing:
-            raise self.error
+            raise copy.copy(self.error)
         self.calls += 1
 
     def tell_copied(self) -> None:
@@ -227,7 +228,8 @@ class Ranks:
         except harpe.Refused as refused:
             if self.on_miss == "fallback":
                 log.warning("%s has no plan, PyTorch's own way runs: %s", question, refused)
-            return Answer(question, device, rank, error=refused,
+            # A copy has no traceback, which would keep the tensors of the call.
+            return Answer(question, device, rank, error=copy.copy(refused),
                           is_refusing=self.on_miss == "error")
 
     def _make_plan(self, question: Question, device: torch.device) -> harpe.Plan:
