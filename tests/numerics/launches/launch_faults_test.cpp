@@ -50,8 +50,9 @@ const std::vector<Question>& questions() {
   static const std::vector<std::string> kExperts = {"tokens=32", "experts=4", "topk=2", "hidden=64",
                                                     "inter=64"};
   static const std::vector<Question> kQuestions = {
-      {"ag_gemm", kRows, "tp=2", "push"},   // join_panels, read_in_place, store_at_home
-      {"ag_gemm", kRows, "tp=3", "fused"},  // fuse_copies
+      {"ag_gemm", kRows, "tp=2", "push"},    // join_panels, read_in_place, store_at_home
+      {"ag_gemm", kRows, "tp=2", "push_k"},  // panels of several chunks of K
+      {"ag_gemm", kRows, "tp=3", "fused"},   // fuse_copies
       {"ag_gemm", kRows, "tp=3", "ring"},
       {"gemm_rs", kRows, "tp=3", "push"},   // store_at_peers, add_at_home
       {"gemm_rs", kRows, "tp=2", "bulk"},   // pulls

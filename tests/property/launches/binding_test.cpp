@@ -202,7 +202,7 @@ TEST(Binding, sends_heads_of_few_queries_to_the_ranks_that_want_them) {
 const std::vector<std::string> kShape = {"m=1024", "n=512", "k=1024"};
 
 TEST(Binding, is_the_same_by_tasks_that_are_like_the_launches) {
-  for (const char* const schedule : {"push", "fetch", "fused", "ring"}) {
+  for (const char* const schedule : {"push", "push_k", "fetch", "fused", "ring"}) {
     expect_one_binding(Bound(describe("ag_gemm", kShape, "tp=4", schedule)), 4);
     expect_one_binding(Bound(describe("ag_gemm", kShape, "tp=3", schedule)), 3);
   }

@@ -52,7 +52,11 @@ Described launches_of(const Family& family, const Question& question) {
 const std::vector<Family>& families() {
   static const std::vector<Family> kFamilies = {
       {"ag_gemm",
-       {{{}, "tp=2", "push"}, {{}, "tp=2", "fused"}, {{}, "tp=3", "bulk"}, {{}, "tp=3", "ring"}}},
+       {{{}, "tp=2", "push"},
+        {{}, "tp=2", "push_k"},
+        {{}, "tp=2", "fused"},
+        {{}, "tp=3", "bulk"},
+        {{}, "tp=3", "ring"}}},
       {"gemm_rs",
        {{{}, "tp=3", "push"},
         {{}, "tp=3", "push", true},
