@@ -190,9 +190,9 @@ double TaskCosts::copied_bytes(const Group& group) const {
 
 // Slows down a kernel that stores for other ranks. While stores fill the links, the copy engine
 // brings operands later. What ranks store for each other arrives as late as the last tiles that it
-// is added to. Fitted to 2 H100, 2 H200 and 4 H200 (docs/simulator.md).
+// is added to. Fitted to plans of 2 and 4 GPUs (docs/simulator.md).
 void TaskCosts::slow_down(Group& group) const {
-  constexpr double kOfLinks = 0.2;
+  constexpr double kOfLinks = 0.1;
   const Picoseconds kStandstill = from_microseconds(4);
   constexpr double kOfWork = 0.3;  // at most
   const TaskId first = group.tasks.front();
