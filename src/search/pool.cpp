@@ -96,7 +96,7 @@ std::optional<Plan> Pool::simulate(Evaluated& one) {
   }
   one.simulated = evaluation->time;
   one.memory_bytes = evaluation->memory_bytes;
-  tasks_ = std::max(tasks_, std::ssize(evaluation->plan.tasks));
+  tasks_ += std::ssize(evaluation->plan.tasks);
   ++simulated_;
   return std::move(evaluation->plan);
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <set>
@@ -48,7 +49,10 @@ class Pool {
   [[nodiscard]] bool simulates() const { return simulates_; }
   [[nodiscard]] Picoseconds best_time() const { return best_; }
   [[nodiscard]] std::int64_t memory_limit() const { return limit_; }
-  [[nodiscard]] std::int64_t tasks() const { return tasks_; }  // of the largest plan made
+  // Of a plan, in the mean of those that were simulated.
+  [[nodiscard]] std::int64_t tasks() const {
+    return tasks_ / std::max<std::int64_t>(simulated_, 1);
+  }
   [[nodiscard]] const std::vector<Evaluated>& evaluated() const { return evaluated_; }
   [[nodiscard]] std::optional<std::int64_t> nearest_bytes() const;
 

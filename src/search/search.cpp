@@ -25,7 +25,7 @@ namespace {
 
 // How much is simulated: plans of about this many tasks in total, within these numbers of plans. A
 // count, not a time, so that equal searches give equal answers on any machine.
-constexpr std::int64_t kSimulatedTasks = 24'000;
+constexpr std::int64_t kSimulatedTasks = 9'000;
 constexpr std::int64_t kFewestSimulated = 12;
 constexpr std::int64_t kMostSimulated = 128;
 // On many ranks: the estimated tasks of all plans that are made, and the number of plans.
