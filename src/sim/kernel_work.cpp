@@ -88,9 +88,8 @@ class GemmSums {
       // Panels that do not wait run in step and share what they read.
       if (std::ranges::any_of(panel.meets, waits)) {
         readers_ += 1;
-      } else if (!some_begin_) {
+      } else if (in_step_++ == 0) {
         readers_ += 1;
-        some_begin_ = true;
       }
     }
   }
@@ -108,7 +107,9 @@ class GemmSums {
                   .flops = flops,
                   .bytes = used * read_in_step(a_.bytes(), a_each_, cache) +
                            read_in_step(b_.bytes(), b_each_, cache) + used * (stored_ + carried_)},
-        .carried = used * carried_};
+        .carried = used * carried_,
+        .again = b_.bytes() > cache ? b_.bytes() : 0,
+        .in_step = in_step_};
   }
 
  private:
@@ -144,7 +145,7 @@ class GemmSums {
   double a_each_ = 0;
   double b_each_ = 0;
   double readers_ = 0;  // panels that run in step with no other; those in step count as one
-  bool some_begin_ = false;
+  double in_step_ = 0;
   double rows_ = 0;
   double columns_ = 0;
   double depth_ = 0;

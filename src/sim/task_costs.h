@@ -97,7 +97,7 @@ class TaskCosts {
   void group();
   void measure(Group& group);
   [[nodiscard]] Picoseconds tiled_time(const Tickets& tickets, const Group& group,
-                                       const LeafShape& shape) const;
+                                       const LaunchWork& work) const;
   [[nodiscard]] double copied_bytes(const Group& group) const;
   void slow_down(Group& group) const;
   void measure_alone(Group& group, std::span<const TaskPart> parts);

@@ -125,7 +125,7 @@ void TaskCosts::measure(Group& group) {
   const std::optional<Tickets> tickets = tickets_of(group, parts);
   const bool is_slow = sends && tickets && !ideal_.tile_edges;
   group.tiled = tickets && work.shape.batch == 1;
-  if (group.tiled) take(group.activity, tiled_time(*tickets, group, work.shape));
+  if (group.tiled) take(group.activity, tiled_time(*tickets, group, work));
   if (sends && tickets) {
     for (std::size_t i = 0; i < parts.size(); ++i) {
       const std::size_t panel = parts[i].panel;
@@ -156,7 +156,7 @@ void TaskCosts::measure(Group& group) {
 // What a GEMM's thread blocks take for their tickets, besides the start of the kernel, or what its
 // bytes take. Large GEMMs let the clock fall below that of the best rate.
 Picoseconds TaskCosts::tiled_time(const Tickets& tickets, const Group& group,
-                                  const LeafShape& shape) const {
+                                  const LaunchWork& work) const {
   constexpr double kFlopsPerClock = 4096;  // of an SM
   constexpr double kOfBestClock = 0.92;
   const Task& first = plan_.tasks[group.tasks.front().index()];
@@ -164,8 +164,11 @@ Picoseconds TaskCosts::tiled_time(const Tickets& tickets, const Group& group,
       find_rate(machine_, statement_of(first).leaf, print(operand_type(first)), supplier_of(first));
   const double flops_per_clock = kFlopsPerClock * static_cast<double>(machine_.processor.sms);
   const double clock = kOfBestClock * rate.peak / flops_per_clock;
-  const auto stages = static_cast<std::int64_t>(std::ceil(shape.depth / kGemmStage));
-  const double memory = shape.bytes / (machine_.processor.memory_bandwidth * rate.memory_share);
+  const auto stages = static_cast<std::int64_t>(std::ceil(work.shape.depth / kGemmStage));
+  const double waves = std::ceil(tickets.steps(0, tickets.panels() - 1));
+  const double further = std::max(0.0, std::min(work.in_step, waves) - 1);
+  const double memory = (work.shape.bytes + further * work.again) /
+                        (machine_.processor.memory_bandwidth * rate.memory_share);
   const double computing = flops_[rank_of(first).index()] / (flops_per_clock * clock);
   const Picoseconds blocks =
       from_seconds(tickets.clocks(stages) / (clock * clock_under_load(computing))) -

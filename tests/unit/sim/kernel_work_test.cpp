@@ -63,6 +63,7 @@ TEST(KernelWork, panels_are_rows_and_chunks_are_depth) {
   EXPECT_NEAR(work.shape.depth, 32, 1e-9);
   EXPECT_EQ(work.shape.flops, 6 * kFlops);
   EXPECT_EQ(work.shape.bytes, 2.0 * (96 * 32 + 32 * 64 + 96 * 64)) << "B once, for all panels";
+  EXPECT_EQ(work.again, 0) << "the cache holds B";
   EXPECT_EQ(work.carried, 0);
 }
 
@@ -91,6 +92,9 @@ TEST(KernelWork, what_exceeds_the_cache_is_read_again_by_what_waits) {
   const double others = 2.0 * (128 * 16 + 128 * 64);
   EXPECT_EQ(bytes(false), others + 3 * b) << "two panels in step, and two that wait";
   EXPECT_EQ(bytes(true), others + b) << "one tile";
+  const LaunchWork work = gemm_work({&kernel, 1}, parts(4, kFlops), false, processor, two_bytes);
+  EXPECT_EQ(work.again, b) << "by each further wave";
+  EXPECT_EQ(work.in_step, 2);
 }
 
 TEST(KernelWork, sums_that_go_on_are_read_first) {

@@ -255,6 +255,12 @@ TEST_F(OnGpus, sums_of_few_rows_leave_at_the_end) {
   EXPECT_LT(simulated_us("gemm_ar", shape, "one_shot"), simulated_us("gemm_ar", shape, "push"));
 }
 
+// Each wave of tiles reads 268 MB of weights again: measured on two H200 (bench/h200x2/recent).
+TEST_F(OnGpus, waves_read_again_what_the_cache_does_not_hold) {
+  const std::vector<std::string> shape = {"m=256", "n=16384", "k=16384"};
+  expect_priced({{"gemm_ar", shape, "push", 149.1}, {"gemm_ar", shape, "one_shot", 130.8}}, 0.05);
+}
+
 // Rows arrive late, from blocks of the kernel, from an engine or from pulls in front of it:
 // measured on two H200 (bench/h200x2/recent/in_a_row_plans.jsonl).
 TEST_F(OnGpus, rows_come_late_to_what_streams_weights) {
