@@ -1,6 +1,7 @@
-"""Shared by the implementations for peers_torch.py."""
+"""Shared by the scripts that time implementations in PyTorch."""
 import contextlib
 import dataclasses
+import time
 from typing import Any, Callable
 
 import torch
@@ -55,6 +56,21 @@ def copy_cold(*tensors):
     wanted = -(-COLD_BYTES // sum(each.nbytes for each in tensors))
     return [tensors, *(tuple(each.clone() for each in tensors)
                        for _ in range(min(wanted, MOST_COPIES) - 1))]
+
+
+def start_clock(device):
+    """A function that waits for what follows, and returns the microseconds that it took."""
+    if device.type == "cpu":
+        begin = time.perf_counter()
+        return lambda: (time.perf_counter() - begin) * 1e6
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    start.record()
+
+    def stop():
+        end.record()
+        end.synchronize()
+        return start.elapsed_time(end) * 1e3
+    return stop
 
 
 def widen(tensor):

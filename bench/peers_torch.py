@@ -14,7 +14,6 @@ import os
 import pathlib
 import statistics
 import sys
-import time
 from typing import Any, Callable
 
 # Must be set before CUDA is initialised.
@@ -28,7 +27,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import peers_attention  # noqa: E402
 import peers_products  # noqa: E402
-from peers_common import Here, Work  # noqa: E402
+from peers_common import Here, Work, start_clock  # noqa: E402
 
 HOLD_CYCLES = 4_000_000  # about 2 ms, in which the host enqueues ahead
 WAYS = {**peers_products.WAYS, **peers_attention.WAYS}
@@ -132,21 +131,6 @@ def prepare(here, job, peer, contexts):
     return Contender(work, run, facts), ""
 
 
-def start_clock(here):
-    """A function that waits for what follows, and returns the microseconds that it took."""
-    if here.device.type == "cpu":
-        begin = time.perf_counter()
-        return lambda: (time.perf_counter() - begin) * 1e6
-    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-    start.record()
-
-    def stop():
-        end.record()
-        end.synchronize()
-        return start.elapsed_time(end) * 1e3
-    return stop
-
-
 def time_turn(here, way, iterations):
     """Microseconds of an execution on this rank. The first run is not timed: it follows kernels of
     another way, and one rank may begin it before the others."""
@@ -154,7 +138,7 @@ def time_turn(here, way, iterations):
     if here.device.type == "cuda":
         torch.cuda._sleep(HOLD_CYCLES)  # pylint: disable=W0212
     way.run()
-    stop = start_clock(here)
+    stop = start_clock(here.device)
     runs = -(-iterations // way.work.copies)
     for _ in range(runs):
         way.run()

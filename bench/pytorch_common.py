@@ -3,7 +3,6 @@ import argparse
 import json
 import os
 import statistics
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +15,7 @@ import torch.distributed as dist  # noqa: E402
 
 import harpe.ops as hp  # noqa: E402
 from harpe.examples._ranks import add_device, join_ranks  # noqa: E402
+from peers_common import start_clock  # noqa: E402
 
 Tensor = torch.Tensor
 # Relative to the largest element. Each implementation rounds partial sums in its own way.
@@ -51,20 +51,11 @@ def time_turn(device: torch.device, run: Callable[[], Any], iterations: int) -> 
     """Milliseconds of an execution, on the slowest rank."""
     dist.barrier()
     if device.type == "cuda":
-        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         torch.cuda.synchronize()
-        begin.record()
-        for _ in range(iterations):
-            run()
-        end.record()
-        torch.cuda.synchronize()
-        taken = begin.elapsed_time(end)
-    else:
-        start = time.perf_counter()
-        for _ in range(iterations):
-            run()
-        taken = (time.perf_counter() - start) * 1e3
-    longest = torch.tensor(taken / iterations, device=device, dtype=torch.float64)
+    stop = start_clock(device)
+    for _ in range(iterations):
+        run()
+    longest = torch.tensor(stop() / 1e3 / iterations, device=device, dtype=torch.float64)
     dist.all_reduce(longest, dist.ReduceOp.MAX)
     return longest.item()
 
