@@ -49,8 +49,8 @@ class Pool {
   [[nodiscard]] bool simulates() const { return simulates_; }
   [[nodiscard]] Picoseconds best_time() const { return best_; }
   [[nodiscard]] std::int64_t memory_limit() const { return limit_; }
-  // Of a plan, in the mean of those that were simulated.
-  [[nodiscard]] std::int64_t tasks() const {
+  // Of the plans that were simulated.
+  [[nodiscard]] std::int64_t mean_tasks() const {
     return tasks_ / std::max<std::int64_t>(simulated_, 1);
   }
   [[nodiscard]] const std::vector<Evaluated>& evaluated() const { return evaluated_; }

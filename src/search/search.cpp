@@ -318,8 +318,8 @@ class Searcher {
   [[nodiscard]] std::int64_t simulations() const {
     if (options_.exhaustive) return INT64_MAX;
     if (!pool_.simulates()) return kMostSimulated;
-    return std::clamp(kSimulatedTasks / std::max<std::int64_t>(pool_.tasks(), 1), kFewestSimulated,
-                      kMostSimulated);
+    return std::clamp(kSimulatedTasks / std::max<std::int64_t>(pool_.mean_tasks(), 1),
+                      kFewestSimulated, kMostSimulated);
   }
 
   void simulate_kept(const Problem& problem) {

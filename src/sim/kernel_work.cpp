@@ -86,11 +86,9 @@ class GemmSums {
       }
       add(kernel, panel);
       // Panels that do not wait run in step and share what they read.
-      if (std::ranges::any_of(panel.meets, waits)) {
-        readers_ += 1;
-      } else if (in_step_++ == 0) {
-        readers_ += 1;
-      }
+      const bool is_in_step = std::ranges::none_of(panel.meets, waits);
+      if (!is_in_step || in_step_ == 0) readers_ += 1;
+      if (is_in_step) in_step_ += 1;
     }
   }
 

@@ -52,8 +52,8 @@ using PlaceBytes = std::function<double(const launch::Place&)>;
 // Tasks that run side by side: more of the same problems.
 [[nodiscard]] LaunchWork work_side_by_side(std::span<const TaskPart> tasks);
 
-// Sets the members of tasks that say to which panels they belong. Requires: tasks of GEMMs, in
-// order.
+// Sets the members that say to which panels tasks belong. Requires: the order in which the kernel
+// takes them. What it says of depth is of use for GEMMs.
 void number_panels(std::span<TaskPart> tasks);
 
 // The share of the launch's time of each task, by its operations. Tasks that add to one target must

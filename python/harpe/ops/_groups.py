@@ -92,7 +92,8 @@ class Answer:
         return self.executable and self.executable._handle
 
     def miss(self) -> None:
-        """Counts a call without an executable, or raises."""
+        """Counts a call without an executable, or raises a copy of the error, whose traceback keeps
+        the tensors of this call."""
         if self.is_refusing:
             raise copy.copy(self.error)
         self.calls += 1

@@ -166,8 +166,9 @@ double lag_clocks(const GemmSpec& spec) {
   return spec.b_is_fixed || std::ranges::any_of(spec.panels, is_awaited) ? 0 : kLag;
 }
 
-// Where C is awaited, a stream's next tile waits until the sums before it have left, and others'
-// are added. Fitted to one plan on two H200, `gemm_rs` 192x28672x4096, of four tiles a stream.
+// Where C is awaited, a stream begins its next tile only when the sums of the one before have left
+// and those of other ranks are added. Fitted to one plan on two H200, `gemm_rs` 192x28672x4096, of
+// four tiles a stream.
 double turn_clocks(const GemmSpec& spec, std::int64_t tiles, int streams) {
   constexpr double kTurn = 15000;
   if (!std::ranges::any_of(spec.panels, is_awaited)) return 0;
