@@ -85,9 +85,10 @@ class HARPE_API Executable {
   // Null for tensors whose place is not Heap, and if there is no room, which on GPUs holds on all
   // ranks alike. All ranks call it before the same launches. The memory is free again once the last
   // pointer to it ends, on any thread; on GPUs only for launches ordered after the work that
-  // `stream` holds at that time. Memory that a captured launch takes stays taken. On GPUs the
-  // memory has the same offset on all ranks, whatever each rank still holds. Errors: those of
-  // earlier executions, as for launch.
+  // `stream` holds at that time. Memory that a captured launch takes is free for later launches of
+  // the same capture, and for other captures once the graph and all that is made of it are
+  // destroyed on all ranks. On GPUs the memory has the same offset on all ranks, whatever each rank
+  // still holds. Errors: those of earlier executions, as for launch.
   [[nodiscard]] Checked<std::vector<std::shared_ptr<std::byte>>> take_results(void* stream) const;
 
   [[nodiscard]] ExecutableStatus status() const;

@@ -29,6 +29,7 @@ log = logging.getLogger("harpe")
 TYPES = {torch.float32: "f32", torch.float64: "f64", torch.float16: "f16",
            torch.bfloat16: "bf16", torch.int32: "i32", torch.int64: "i64"}
 _MOST_PLANS = 64  # per group; the least recently used one is dropped
+_RESULT_BYTES = 256 << 20  # per group, for results that other ranks write
 _ON_MISS = "error", "fallback"
 _WANTED_GROUP = "a ProcessGroup with this rank, one dimension of a DeviceMesh or a group's name"
 
@@ -127,7 +128,7 @@ class Ranks:
     """The plans of a process group. All ranks call it with the same questions in the same order."""
 
     def __init__(self, group: dist.ProcessGroup, *, heap_bytes: int = 0, tensor_bytes: int = 0,
-                 result_bytes: int = 0, timeout: datetime.timedelta | None = None,
+                 result_bytes: int = _RESULT_BYTES, timeout: datetime.timedelta | None = None,
                  on_miss: str = "fallback") -> None:
         self.process_group = group
         self._name = group.group_name  # kept because a destroyed group has no name
@@ -302,14 +303,15 @@ def count_ranks(name: str) -> int:
     return _resolve_process_group(name).size()
 
 
-def init(group: ProcessGroups, *, heap: int = 0, tensors: int = 0, results: int = 0,
+def init(group: ProcessGroups, *, heap: int = 0, tensors: int = 0, results: int | None = None,
          timeout: float | None = None, on_miss: str = "fallback") -> None:
     """Sets options of a group. Collective, and optional: the first operator uses the defaults.
 
     `heap`: bytes of memory that other ranks can access, reserved at once; plans that need more
     extend it. `tensors`: bytes of such memory for tensors (`empty`) and, on CPU ranks, for results
-    that other ranks write. `results`: on GPUs, bytes for such results. Of `tensors` and `results`
-    the largest value of all ranks counts; the first operator with tensors reserves them.
+    that other ranks write. `results`: on GPUs, bytes for such results; None is 256 MiB. Results
+    without room are copied. Of `tensors` and `results` the largest value of all ranks counts; the
+    first operator with tensors reserves them.
     `timeout`: seconds that an operator waits for another rank; None is the process group's timeout.
     `on_miss`: what happens if no plan can be made. "fallback": PyTorch's own collectives and GEMMs
     run; this is logged once per operator and shapes, and `status` lists it. "error": the operator
@@ -326,7 +328,8 @@ def init(group: ProcessGroups, *, heap: int = 0, tensors: int = 0, results: int 
         if known is not None and known.process_group is process_group:
             raise refuse("group", "a group that no operator has used", f"`{name}`, which is in use")
         made = _known[name] = Ranks(process_group, heap_bytes=heap, tensor_bytes=tensors,
-                                    result_bytes=results, timeout=limit, on_miss=on_miss)
+                                    result_bytes=_RESULT_BYTES if results is None else results,
+                                    timeout=limit, on_miss=on_miss)
     if heap or tensors or results:
         made.join(_device_of(process_group))
 

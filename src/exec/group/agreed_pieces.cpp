@@ -13,12 +13,15 @@ namespace {
 
 constexpr std::uint32_t kMostPieces = 4096;
 
-// A decision holds the call's number and, in its low bits, the piece's index + 1, or 0 for none.
-constexpr std::uint64_t kIndexBits = 16;
-constexpr std::uint64_t make_decision(std::uint64_t call, std::optional<std::uint32_t> index) {
-  return call << kIndexBits | (index ? *index + 1 : 0);
+// A decision holds the call's number, whether the piece is for graphs, and, in its low bits, the
+// piece's index + 1, or 0 for none.
+constexpr std::uint64_t kIndexBits = 15;
+constexpr std::uint64_t make_decision(std::uint64_t call, std::optional<std::uint32_t> index,
+                                      bool is_for_graphs) {
+  return (call << 1U | (is_for_graphs ? 1U : 0U)) << kIndexBits | (index ? *index + 1 : 0);
 }
-constexpr std::uint64_t call_of(std::uint64_t decision) { return decision >> kIndexBits; }
+constexpr std::uint64_t call_of(std::uint64_t decision) { return decision >> (kIndexBits + 1); }
+constexpr bool is_for_graphs(std::uint64_t decision) { return (decision >> kIndexBits & 1U) != 0; }
 
 }  // namespace
 
@@ -33,6 +36,8 @@ struct AgreedPieces::Words {
   alignas(kLine) std::atomic<std::uint64_t> count;  // calls of this rank
   // By piece: the number of the call whose piece this rank gave back last.
   alignas(kLine) std::array<std::atomic<std::uint64_t>, kMostPieces> given_back;
+  // By piece: the captured graph of this rank that writes it.
+  std::array<std::atomic<CaptureNumber>, kMostPieces> writer;
 };
 
 Checked<std::shared_ptr<AgreedPieces>> AgreedPieces::make(std::int64_t bytes,
@@ -56,31 +61,33 @@ bool AgreedPieces::can_take() const {
   return true;
 }
 
-std::optional<AgreedPieces::Piece> AgreedPieces::take(std::int64_t bytes, bool is_wanted) {
+std::optional<AgreedPieces::Piece> AgreedPieces::take(std::int64_t bytes, CaptureNumber capture) {
   const std::uint64_t call = count_ + 1;
   std::atomic<std::uint64_t>& place = words(0).decisions[call % kHistory];
   std::uint64_t decision = place.load(std::memory_order_acquire);
   if (call_of(decision) != call) {
     // A rank that decides this call concurrently stores the same number of bytes.
     words(0).bytes[call % kHistory].store(bytes, std::memory_order_relaxed);
-    const std::uint64_t own = make_decision(call, is_wanted ? choose(bytes) : std::nullopt);
+    const std::uint64_t own = make_decision(call, choose(bytes, capture), capture != kNoCapture);
     if (place.compare_exchange_strong(decision, own, std::memory_order_acq_rel)) decision = own;
   }
-  return adopt(decision);
+  return adopt(decision, capture);
 }
 
-std::optional<AgreedPieces::Piece> AgreedPieces::adopt(std::uint64_t decision) {
+std::optional<AgreedPieces::Piece> AgreedPieces::adopt(std::uint64_t decision,
+                                                       CaptureNumber capture) {
   words(rank_).count.store(++count_, std::memory_order_release);
   const auto number = static_cast<std::uint32_t>(decision & ((1U << kIndexBits) - 1));
   if (number == 0) return std::nullopt;
   const std::uint32_t index = number - 1;
   if (index == pieces_.size()) {
     const std::int64_t bytes = words(0).bytes[count_ % kHistory].load(std::memory_order_relaxed);
-    pieces_.push_back({.offset = end_, .bytes = bytes});
+    pieces_.push_back({.offset = end_, .bytes = bytes, .is_for_graphs = is_for_graphs(decision)});
     end_ += round_up(bytes, kTensorAlignment);
   }
   Known& piece = pieces_[index];
   piece.taken = count_;
+  if (capture != kNoCapture) words(rank_).writer[index].store(capture, std::memory_order_relaxed);
   return Piece{.offset = piece.offset, .index = index, .taken = count_};
 }
 
@@ -88,12 +95,18 @@ void AgreedPieces::give_back(const Piece& piece) {
   words(rank_).given_back[piece.index].store(piece.taken, std::memory_order_release);
 }
 
+// A later graph may have taken the piece already.
+void AgreedPieces::release(const Piece& piece, CaptureNumber capture) {
+  words(rank_).writer[piece.index].compare_exchange_strong(capture, kNoCapture,
+                                                           std::memory_order_acq_rel);
+}
+
 void AgreedPieces::catch_up() {
   while (true) {
     const std::uint64_t call = count_ + 1;
     const std::uint64_t decision = words(0).decisions[call % kHistory].load();
     if (call_of(decision) != call) return;
-    if (const std::optional<Piece> piece = adopt(decision)) give_back(*piece);
+    if (const std::optional<Piece> piece = adopt(decision, kNoCapture)) give_back(*piece);
   }
 }
 
@@ -106,19 +119,24 @@ std::int64_t AgreedPieces::held() const {
   return bytes;
 }
 
-bool AgreedPieces::is_free(std::uint32_t index) const {
+bool AgreedPieces::is_free(std::uint32_t index, CaptureNumber capture) const {
   for (int rank = 0; rank < ranks_; ++rank) {
-    const auto& given_back = words(rank).given_back[index];
-    if (given_back.load(std::memory_order_acquire) != pieces_[index].taken) return false;
+    const Words& its = words(rank);
+    const auto given_back = its.given_back[index].load(std::memory_order_acquire);
+    const CaptureNumber writer = its.writer[index].load(std::memory_order_acquire);
+    if (given_back != pieces_[index].taken) return false;
+    if (writer != kNoCapture && writer != capture) return false;
   }
   return true;
 }
 
 // Pieces keep their length, because plans request few different lengths again and again.
-std::optional<std::uint32_t> AgreedPieces::choose(std::int64_t bytes) const {
+std::optional<std::uint32_t> AgreedPieces::choose(std::int64_t bytes, CaptureNumber capture) const {
   const auto known = static_cast<std::uint32_t>(pieces_.size());
   for (std::uint32_t index = 0; index < known; ++index) {
-    if (pieces_[index].bytes == bytes && is_free(index)) return index;
+    const Known& piece = pieces_[index];
+    const bool fits = piece.bytes == bytes && piece.is_for_graphs == (capture != kNoCapture);
+    if (fits && is_free(index, capture)) return index;
   }
   const bool has_room = known < kMostPieces && bytes <= bytes_ - end_;
   return has_room ? std::optional(known) : std::nullopt;

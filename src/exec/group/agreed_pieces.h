@@ -12,8 +12,10 @@ namespace harpe {
 
 // Pieces of equally long memories, one memory per rank, at the same offsets on all ranks. Ranks
 // take pieces in the same order and give them back at any time. The first rank to take decides for
-// all; a piece is taken again once all ranks have given it back. The shared state lies in memory of
-// this host. Calls come from one thread at a time, except give_back.
+// all; a piece is taken again once all ranks have given it back. What a rank takes for a captured
+// graph, which may run at any time, is then taken again for the same graph only, until all ranks
+// have released it. Such pieces are apart from the others. The shared state lies in memory of this
+// host. Calls come from one thread at a time, except give_back and release.
 class AgreedPieces {
  public:
   struct Piece {
@@ -23,6 +25,10 @@ class AgreedPieces {
 
     friend bool operator==(const Piece&, const Piece&) = default;
   };
+  // A graph that a rank captures: how many it has captured before, plus 1. Ranks that capture the
+  // same graphs give one graph the same number.
+  using CaptureNumber = std::uint64_t;
+  static constexpr CaptureNumber kNoCapture = 0;
   // By how many calls a rank may be ahead of another.
   static constexpr std::uint64_t kHistory = 4096;
 
@@ -34,10 +40,12 @@ class AgreedPieces {
   // False if another rank is kHistory or more calls behind.
   [[nodiscard]] bool can_take() const;
   // Requires: can_take(). All ranks take equal `bytes` > 0, in the same order. None, on all ranks,
-  // if there is no room or the deciding rank passes is_wanted = false.
-  [[nodiscard]] std::optional<Piece> take(std::int64_t bytes, bool is_wanted = true);
+  // if there is no room.
+  [[nodiscard]] std::optional<Piece> take(std::int64_t bytes, CaptureNumber capture = kNoCapture);
   // From any thread, once per piece.
   void give_back(const Piece& piece);
+  // From any thread: this rank's captured graph, for which it took the piece, runs no more.
+  void release(const Piece& piece, CaptureNumber capture);
   // Bytes that this rank has taken and not given back.
   [[nodiscard]] std::int64_t held() const;
   // Takes and gives back what other ranks have taken beyond this rank. Requires: no rank takes now.
@@ -49,13 +57,15 @@ class AgreedPieces {
     std::int64_t offset = 0;
     std::int64_t bytes = 0;
     std::uint64_t taken = 0;
+    bool is_for_graphs = false;
   };
 
   [[nodiscard]] Words& words(int rank) const;
-  [[nodiscard]] bool is_free(std::uint32_t index) const;
+  [[nodiscard]] bool is_free(std::uint32_t index, CaptureNumber capture) const;
   // The index of a piece; one past the known ones for a new piece; none without room.
-  [[nodiscard]] std::optional<std::uint32_t> choose(std::int64_t bytes) const;
-  [[nodiscard]] std::optional<Piece> adopt(std::uint64_t decision);
+  [[nodiscard]] std::optional<std::uint32_t> choose(std::int64_t bytes,
+                                                    CaptureNumber capture) const;
+  [[nodiscard]] std::optional<Piece> adopt(std::uint64_t decision, CaptureNumber capture);
 
   Segments pages_;
   int rank_, ranks_;

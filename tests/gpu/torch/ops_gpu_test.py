@@ -284,8 +284,8 @@ def check_heap(rank, ranks, group):
 
 
 def check_results(rank, ranks, group):
-    """Results in shared memory are not copied while ranks hold them. Results of a graph are copied,
-    and so are those that do not fit."""
+    """Results in shared memory are not copied while ranks hold them, those of graphs included.
+    Results that do not fit are copied."""
     own = dist.new_group(list(range(ranks)))
     t = Linears(rank, ranks)
     y, v = t.own["y"].detach(), t.own["v"].detach()
@@ -315,18 +315,45 @@ def check_results(rank, ranks, group):
         assert count_copied(own, "linear_ar") >= 4 * bytes, "there is no room for all"
         assert all(torch.equal(each, more[0]) for each in more) and torch.equal(held[0][0], before)
         del more
-    graph = torch.cuda.CUDAGraph()
-    torch.cuda.synchronize()
-    with torch.cuda.graph(graph):
-        z = hp.linear_ar(y, v, group=own)
-    for _ in range(3):
+    check_captured_results(rank, ranks, own, wanted, lambda each: (y + each, v))
+
+
+def check_captured_results(rank, ranks, group, wanted, operands):
+    """What a graph no longer needs, its later calls write again; what it holds, nothing else
+    writes. After the graph's end other graphs have its memory."""
+    places = []
+    for _ in range(20):  # more than there is room for at once
+        graph, kept, given = torch.cuda.CUDAGraph(), [], [operands(each) for each in range(3)]
         torch.cuda.synchronize()
-        dist.barrier(own)
-        graph.replay()
-        eager = hp.linear_ar(y, v, group=own)
-        assert torch.equal(z, wanted[0]) and torch.equal(eager, wanted[0]), "graph and eager"
-    torch.cuda.synchronize()
-    dist.barrier(own)
+        dist.barrier(group)
+        with torch.cuda.graph(graph):
+            kept.append(hp.linear_ar(*given[0], group=group))
+            dropped = []
+            for each in (1, 2, 1):
+                made = hp.linear_ar(*given[each], group=group)
+                dropped.append(made.data_ptr())
+                kept.append(made.clone())
+                del made
+                dist.barrier(group)  # all ranks have given it back
+        places.append(kept[0].data_ptr())
+        if ranks > 1:
+            assert len(set(dropped)) == 1 and dropped[0] != places[-1], "places in a graph"
+        for round in range(3):
+            torch.cuda.synchronize()
+            dist.barrier(group)
+            graph.replay()
+            eager = hp.linear_ar(*given[1], group=group)
+            assert torch.equal(eager, wanted[1]), "eager beside a graph"
+            for found, each in zip(kept, (0, 1, 2, 1)):
+                assert torch.equal(found, wanted[each]), f"result {each} of round {round}"
+        torch.cuda.synchronize()
+        dist.barrier(group)
+        del graph, kept
+        torch.cuda.synchronize()
+        time.sleep(0.05)  # the driver ends graphs on a thread of its own
+        dist.barrier(group)
+    if ranks > 1:
+        assert len(set(places)) < 20, "memory of ended graphs is free"
 
 
 def count_copied(group, operator):

@@ -59,12 +59,45 @@ TEST(AgreedPieces, is_of_the_asked_length) {
   EXPECT_EQ(offset_of(ranks[0]->take(512)), 0);
 }
 
-TEST(AgreedPieces, is_none_where_the_first_wants_none) {
+// All ranks take a piece and give it back.
+Piece take_for_a_moment(const Pieces& ranks, std::int64_t bytes,
+                        AgreedPieces::CaptureNumber capture = AgreedPieces::kNoCapture) {
+  Piece taken;
+  for (const auto& each : ranks) taken = each->take(bytes, capture).value();
+  for (const auto& each : ranks) each->give_back(taken);
+  return taken;
+}
+
+TEST(AgreedPieces, of_a_graph_are_taken_again_for_that_graph_only) {
   const Pieces ranks = make_pieces(2, 1024);
-  EXPECT_EQ(ranks[1]->take(8, false), std::nullopt);
-  EXPECT_EQ(ranks[0]->take(8), std::nullopt);
-  EXPECT_EQ(offset_of(ranks[0]->take(8)), 0);
-  EXPECT_EQ(offset_of(ranks[1]->take(8, false)), 0);
+  EXPECT_EQ(take_for_a_moment(ranks, 256, 1).offset, 0);
+  EXPECT_EQ(take_for_a_moment(ranks, 256, 1).offset, 0);
+  EXPECT_EQ(take_for_a_moment(ranks, 256, 2).offset, 256);
+  EXPECT_EQ(take_for_a_moment(ranks, 256).offset, 512);
+  EXPECT_EQ(take_for_a_moment(ranks, 256).offset, 512);
+}
+
+TEST(AgreedPieces, of_a_graph_are_free_once_all_ranks_release_them) {
+  const Pieces ranks = make_pieces(2, 1024);
+  const Piece first = take_for_a_moment(ranks, 256, 1);
+  ranks[0]->release(first, 1);
+  EXPECT_EQ(take_for_a_moment(ranks, 256, 2).offset, 256);
+  ranks[1]->release(first, 1);
+  EXPECT_EQ(take_for_a_moment(ranks, 256, 3).offset, 0);
+  for (const auto& each : ranks) each->release(first, 1);  // graph 3 has it now
+  EXPECT_EQ(take_for_a_moment(ranks, 256, 4).offset, 512);
+  EXPECT_EQ(take_for_a_moment(ranks, 256).offset, 768);
+  for (const auto& each : ranks) each->release(first, 3);
+  EXPECT_EQ(take_for_a_moment(ranks, 256, 5).offset, 0);
+}
+
+TEST(AgreedPieces, of_a_released_graph_are_free_once_they_are_given_back) {
+  const Pieces ranks = make_pieces(1, 1024);
+  const Piece held = ranks[0]->take(256, 1).value();
+  ranks[0]->release(held, 1);
+  EXPECT_EQ(take_for_a_moment(ranks, 256, 2).offset, 256);
+  ranks[0]->give_back(held);
+  EXPECT_EQ(take_for_a_moment(ranks, 256, 3).offset, 0);
 }
 
 TEST(AgreedPieces, waits_for_who_is_far_behind) {
@@ -93,29 +126,45 @@ TEST(AgreedPieces, are_known_to_a_rank_that_catches_up) {
 constexpr int kCalls = 20'000;
 constexpr int kApart = 8;  // ranks are at most so many calls apart
 
-// One rank's calls: lengths are those of all ranks, but it holds pieces as long as it likes.
-// Returns offsets by call.
+// One rank's calls: lengths and graphs are those of all ranks, but it holds pieces, and graphs that
+// are complete, as long as it likes. Returns offsets by call.
 std::vector<std::int64_t> take_and_hold(AgreedPieces& pieces, unsigned rank, std::barrier<>& all) {
   constexpr std::size_t kMostHeld = 12;
   struct Holding {
     Piece piece;
     std::int64_t bytes;
+    AgreedPieces::CaptureNumber graph;
   };
-  std::vector<Holding> held;
+  std::vector<Holding> held;     // pieces
+  std::vector<Holding> written;  // by graphs
+  AgreedPieces::CaptureNumber graph = 1;
   std::vector<std::int64_t> offsets;
   std::mt19937 same(7), own(rank);
   for (int call = 0; call < kCalls; ++call) {
     const std::int64_t bytes = 256 * (1 + static_cast<std::int64_t>(same() % 4));
     if (call % kApart == 0) all.arrive_and_wait();
-    const auto piece = pieces.take(bytes, own() % 50 != 0);
+    if (same() % 64 == 0) ++graph;
+    const auto capture = same() % 3 == 0 ? graph : AgreedPieces::kNoCapture;
+    const auto piece = pieces.take(bytes, capture);
     offsets.push_back(offset_of(piece));
     if (piece) {
-      for (const Holding& other : held) {
-        const bool meet = piece->offset < other.piece.offset + other.bytes &&
-                          other.piece.offset < piece->offset + bytes;
-        EXPECT_FALSE(meet) << "call " << call << " takes what rank " << rank << " holds";
+      const auto meets = [&](const Holding& other) {
+        return piece->offset < other.piece.offset + other.bytes &&
+               other.piece.offset < piece->offset + bytes;
+      };
+      EXPECT_TRUE(std::ranges::none_of(held, meets)) << "call " << call << ", rank " << rank;
+      EXPECT_TRUE(std::ranges::none_of(
+          written, [&](const Holding& other) { return other.graph != capture && meets(other); }))
+          << "call " << call << ", rank " << rank;
+      held.push_back({*piece, bytes, capture});
+      if (capture != AgreedPieces::kNoCapture) written.push_back(held.back());
+    }
+    if (own() % 32 == 0) {
+      const AgreedPieces::CaptureNumber oldest = graph - own() % 3;
+      for (const Holding& each : written) {
+        if (each.graph < oldest) pieces.release(each.piece, each.graph);
       }
-      held.push_back({*piece, bytes});
+      std::erase_if(written, [&](const Holding& each) { return each.graph < oldest; });
     }
     while (held.size() > kMostHeld || (!held.empty() && own() % 3 == 0)) {
       const std::size_t at = own() % held.size();

@@ -66,33 +66,52 @@ Result<Ok, CudaError> GroupState::note_last(CUstream stream) {
 Result<std::shared_ptr<std::byte>, LaunchFailure> GroupState::take(std::int64_t bytes,
                                                                    CUstream stream) {
   constexpr std::chrono::microseconds kBetween{50};
-  if (taken && taken_bytes == bytes) return taken;
+  const auto capture = find_capture(device.driver(), stream);
+  if (!capture.ok()) return LaunchFailure(to_diag(capture.error()));
+  const AgreedPieces::CaptureNumber number =
+      *capture ? number_of(**capture) : AgreedPieces::kNoCapture;
+  if (taken && taken_bytes == bytes && taken_in == number) return taken;
   taken.reset();
   // If a rank is that far behind, the GPUs that wait for it end by their limit.
   while (!pieces->can_take()) {
     if (const auto& ended = check()) return *ended;
     std::this_thread::sleep_for(kBetween);
   }
-  const Result<bool, CudaError> captured = is_captured(device.driver(), stream);
-  if (!captured.ok()) return LaunchFailure(to_diag(captured.error()));
-  const std::optional<AgreedPieces::Piece> piece = pieces->take(bytes, !*captured);
+  const std::optional<AgreedPieces::Piece> piece = pieces->take(bytes, number);
   if (!piece) return std::shared_ptr<std::byte>();
-  if (piece->index >= piece_streams.size()) piece_streams.resize(piece->index + 1, stream);
-  const CUstream before = std::exchange(piece_streams[piece->index], stream);
-  if (!*captured) {
-    const Result<Ok, CudaError> ordered = order_behind(before, stream);
-    if (!ordered.ok()) return LaunchFailure(to_diag(ordered.error()));
-  }
-  // The caller's graph may run at any time, so its piece is never reused.
-  const auto give_back = [all = pieces, held = *piece, memory = tensors,
-                          kept = *captured](std::byte*) {
-    if (!kept) all->give_back(held);
+  const auto give_back = [all = pieces, held = *piece, memory = tensors](std::byte*) {
+    all->give_back(held);
   };
   const std::int64_t offset = heap->bytes() + piece->offset;
   auto* const begin = reinterpret_cast<std::byte*>(tensors->own.address());
   taken = std::shared_ptr<std::byte>(begin + offset, give_back);
   taken_bytes = bytes;
+  taken_in = number;
+  const Result<Ok, CudaError> ready = prepare(*piece, *capture, stream);
+  if (!ready.ok()) {
+    taken.reset();
+    return LaunchFailure(to_diag(ready.error()));
+  }
   return taken;
+}
+
+AgreedPieces::CaptureNumber GroupState::number_of(const ForeignCapture& capture) {
+  if (std::exchange(last_capture, capture.id) != capture.id) ++captures;
+  return captures;
+}
+
+// Another graph that had the piece has run for the last time.
+Result<Ok, CudaError> GroupState::prepare(const AgreedPieces::Piece& piece,
+                                          const std::optional<ForeignCapture>& capture,
+                                          CUstream stream) {
+  if (piece.index >= last_uses.size()) last_uses.resize(piece.index + 1);
+  const LastUse before = std::exchange(last_uses[piece.index], {stream, taken_in});
+  if (before.stream != nullptr && before.capture == taken_in) {
+    HP_REQUIRE_OK(order_behind(before.stream, stream));
+  }
+  if (!capture) return Ok{};
+  return capture->call_at_end(
+      device.driver(), [all = pieces, held = piece, in = taken_in] { all->release(held, in); });
 }
 
 Result<Ok, CudaError> GroupState::order_behind(CUstream before, CUstream stream) const {

@@ -8,6 +8,7 @@
 #include "exec/cuda/executor/cuda_executor.h"
 #include "exec/cuda/group/join_group.h"
 #include "exec/cuda/jit/kernel_library.h"
+#include "exec/cuda/runtime/graph.h"
 #include "exec/cuda/runtime/peer_memory.h"
 #include "exec/described_target.h"
 #include "exec/group/agreed_pieces.h"
@@ -35,10 +36,18 @@ struct GroupState {
   std::shared_ptr<TensorHeap> heap = nullptr;  // allocator of this rank's part
   // For results, behind the heap's part of `tensors`; null: no bytes.
   std::shared_ptr<AgreedPieces> pieces = nullptr;
-  std::vector<CUstream> piece_streams = {};  // by piece: the stream that used it last
+  struct LastUse {
+    CUstream stream = nullptr;
+    AgreedPieces::CaptureNumber capture = AgreedPieces::kNoCapture;
+  };
+  std::vector<LastUse> last_uses = {};  // by piece
+  // Of captures in which this rank has taken pieces: the number, and the id of the last.
+  AgreedPieces::CaptureNumber captures = AgreedPieces::kNoCapture;
+  std::uint64_t last_capture = 0;
   // For the next launch.
   std::shared_ptr<std::byte> taken = nullptr;
   std::int64_t taken_bytes = 0;
+  AgreedPieces::CaptureNumber taken_in = AgreedPieces::kNoCapture;
   // None if ranks cannot see each other's processes; then only expired waits reveal mismatched
   // launches.
   std::optional<GroupBoard> board = std::nullopt;
@@ -73,6 +82,12 @@ struct GroupState {
   [[nodiscard]] Result<Ok, CudaError> wait_for_last() const;
 
  private:
+  [[nodiscard]] AgreedPieces::CaptureNumber number_of(const ForeignCapture& capture);
+  // Orders the stream's next work behind what used the piece; a captured graph then has it until
+  // the graph's end.
+  [[nodiscard]] Result<Ok, CudaError> prepare(const AgreedPieces::Piece& piece,
+                                              const std::optional<ForeignCapture>& capture,
+                                              CUstream stream);
   // Orders the stream's next work behind the work of another one.
   [[nodiscard]] Result<Ok, CudaError> order_behind(CUstream before, CUstream stream) const;
   // Ranks launch different executions: ends all waits for other ranks.

@@ -331,9 +331,9 @@ Result<Ok, LaunchFailure> CudaRankExecutable::launch(std::span<const TensorView>
   if (auto placed = place(tensors); !placed.ok()) return LaunchFailure(placed.error());
   const CurrentDevice current(group_->device);
   auto* const ordered_in = static_cast<CUstream>(stream);
-  const auto captured = is_captured(group_->device.driver(), ordered_in);
-  if (!captured.ok()) return LaunchFailure(to_diag(captured.error()));
-  if (*captured) {
+  const auto capture = find_capture(group_->device.driver(), ordered_in);
+  if (!capture.ok()) return LaunchFailure(to_diag(capture.error()));
+  if (*capture) {
     if (auto apart = check_apart(tensors); !apart.ok()) return LaunchFailure(apart.error());
     HP_REQUIRE_OK(group_->begin(number_, places_));
     const Result<Ok, CudaError> added = add_to_capture(tensors, ordered_in);

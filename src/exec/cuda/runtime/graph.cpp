@@ -1,5 +1,6 @@
 #include "exec/cuda/runtime/graph.h"
 
+#include <memory>
 #include <utility>
 
 #include "exec/cuda/runtime/current_device.h"
@@ -87,12 +88,34 @@ Result<Ok, CudaError> CapturedGraph::add_to_capture(CUstream stream) const {
                    driver.set_capture_after(stream, &node, 1, CU_STREAM_SET_CAPTURE_DEPENDENCIES));
 }
 
-Result<bool, CudaError> is_captured(const DriverApi& driver, CUstream stream) {
+Result<Ok, CudaError> ForeignCapture::call_at_end(const DriverApi& driver,
+                                                  std::function<void()> end) const {
+  using End = std::function<void()>;
+  auto kept = std::make_unique<End>(std::move(end));
+  const auto call = [](void* given) {
+    const std::unique_ptr<End> its(static_cast<End*>(given));
+    (*its)();
+  };
+  CUuserObject object = nullptr;
+  HP_REQUIRE_OK(cuda_call(
+      driver, "cuUserObjectCreate",
+      driver.cuUserObjectCreate(&object, kept.get(), call, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC)));
+  static_cast<void>(kept.release());  // the object has it
+  const Result<Ok, CudaError> retained = cuda_call(
+      driver, "cuGraphRetainUserObject", driver.cuGraphRetainUserObject(graph, object, 1, 0));
+  HP_REQUIRE_OK(cuda_call(driver, "cuUserObjectRelease", driver.cuUserObjectRelease(object, 1)));
+  return retained;
+}
+
+Result<std::optional<ForeignCapture>, CudaError> find_capture(const DriverApi& driver,
+                                                              CUstream stream) {
   CUstreamCaptureStatus status{};
-  HP_REQUIRE_OK(
-      cuda_call(driver, "cuStreamGetCaptureInfo",
-                driver.capture_info(stream, &status, nullptr, nullptr, nullptr, nullptr)));
-  return status != CU_STREAM_CAPTURE_STATUS_NONE;
+  ForeignCapture capture;
+  HP_REQUIRE_OK(cuda_call(
+      driver, "cuStreamGetCaptureInfo",
+      driver.capture_info(stream, &status, &capture.id, &capture.graph, nullptr, nullptr)));
+  if (status == CU_STREAM_CAPTURE_STATUS_NONE) return std::optional<ForeignCapture>();
+  return std::optional(capture);
 }
 
 Checked<GraphCapture> GraphCapture::begin(const Device& device, const Stream& origin) {

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <vector>
 
 #include "exec/cuda/runtime/device_memory.h"
@@ -59,8 +61,20 @@ class CapturedGraph {
   CUgraph handle_ = nullptr;
 };
 
-// Whether the stream's owner captures it. Errors: G005.
-[[nodiscard]] Result<bool, CudaError> is_captured(const DriverApi& driver, CUstream stream);
+// A capture by the owner of a stream.
+struct ForeignCapture {
+  std::uint64_t id = 0;  // differs from all other captures of the process
+  CUgraph graph = nullptr;
+
+  // Calls `end` once the graph, and all that is made of it, has run for the last time and is
+  // destroyed. That is on a thread of the driver's: `end` may not call the driver. Errors: G005;
+  // then `end` may have been called.
+  [[nodiscard]] Result<Ok, CudaError> call_at_end(const DriverApi& driver,
+                                                  std::function<void()> end) const;
+};
+// The capture that the stream is in. Errors: G005.
+[[nodiscard]] Result<std::optional<ForeignCapture>, CudaError> find_capture(const DriverApi& driver,
+                                                                            CUstream stream);
 
 // While a capture is active, work enqueued in `origin`, and in streams that wait for events
 // recorded there, is recorded and not run. All of these streams must join `origin`, by events that
