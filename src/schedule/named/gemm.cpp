@@ -111,6 +111,8 @@ constexpr std::array kGemmAr = {
                   &with<reduce_fetch, Reduced::Replicated>},
     NamedSchedule{"push", "partial blocks pushed to one rank each as they are made, then gathered",
                   &with<reduce_push, Reduced::Replicated>},
+    NamedSchedule{"push_n", "push in blocks of columns, so that each block has all rows",
+                  &reduce_push_n},
     NamedSchedule{"one_shot", "partial sums pushed to all ranks, each of which adds up all",
                   &reduce_one_shot},
     NamedSchedule{"pull", "does not apply", &ar_pull},
@@ -134,6 +136,8 @@ constexpr std::array kGemmArNorm = {
                   "partial blocks pushed to one rank each as they are made, then gathered; every "
                   "rank normalises all rows",
                   &with<reduce_push, Reduced::Replicated>},
+    NamedSchedule{"push_n", "push in blocks of columns, so that each block has all rows",
+                  &reduce_push_n},
     NamedSchedule{"one_shot",
                   "partial sums pushed to all ranks, each of which adds up and normalises all",
                   &reduce_one_shot},

@@ -28,6 +28,8 @@ Checked<Script> reduce_bulk(const Program& program, const Mesh& mesh, Reduced re
 Checked<Script> reduce_ring(const Program& program, const Mesh& mesh);  // scattered
 Checked<Script> reduce_fetch(const Program& program, const Mesh& mesh, Reduced result);
 Checked<Script> reduce_push(const Program& program, const Mesh& mesh, Reduced result);
+// Replicated, in blocks of columns: a kernel has all rows of a block, and reads its weights once.
+Checked<Script> reduce_push_n(const Program& program, const Mesh& mesh);
 Checked<Script> reduce_one_shot(const Program& program, const Mesh& mesh);  // replicated
 // For a GEMM whose rows are normalised: the owner of each row normalises it, between the reduction
 // and the gather. The residual is scattered too.

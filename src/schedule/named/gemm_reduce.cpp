@@ -26,6 +26,12 @@ const SizedAxis& blocked_axis(const GemmShape& shape, Reduced result, std::int64
   return result == Reduced::Scattered || rows ? shape.m : shape.n;
 }
 
+// The blocks of the result that are reduced: of its blocked axis, or of its columns.
+struct BlocksOfResult {
+  bool of_columns = false;
+  bool in_parts = false;  // the leaf makes one block after the other
+};
+
 struct Reduction {
   ScheduleBuilder builder;
   Level all;
@@ -34,15 +40,16 @@ struct Reduction {
 };
 
 Reduction place_operands(std::string_view schedule, const Program& program, const Mesh& mesh,
-                         const GemmShape& shape, Reduced result, bool in_parts = false) {
+                         const GemmShape& shape, Reduced result,
+                         const BlocksOfResult& blocks = {}) {
   const MeshPlan plan(mesh);
   Reduction out{ScheduleBuilder(schedule, program, plan), plan.all(), "", ""};
-  const SizedAxis& axis = blocked_axis(shape, result, out.all.ranks);
+  const SizedAxis& axis = blocks.of_columns ? shape.n : blocked_axis(shape, result, out.all.ranks);
   std::vector<std::int64_t> factors{out.all.ranks};
-  if (in_parts) factors.push_back(1);
-  const auto blocks = out.builder.tile(axis.name, factors, axis.name == shape.m.name ? "m" : "n");
-  out.block = blocks[0];
-  out.inner = blocks[1];
+  if (blocks.in_parts) factors.push_back(1);
+  const auto digits = out.builder.tile(axis.name, factors, axis.name == shape.m.name ? "m" : "n");
+  out.block = digits[0];
+  out.inner = digits[1];
   const auto k = out.builder.tile(shape.k.name, {out.all.ranks}, "k");
   out.builder.shard({shape.a, shape.b}, k[0], out.all);
   if (result == Reduced::Scattered) out.builder.shard({shape.c}, out.block, out.all);
@@ -71,6 +78,17 @@ void push_blocks(Reduction& reduction, const GemmShape& shape) {
   builder.add(ChunkLeaf{shape.nest, "leaf", reduction.inner, order});
 }
 
+// One kernel per rank makes all blocks and waits for each.
+Checked<Script> push_result(std::string_view schedule, const Program& program, const Mesh& mesh,
+                            Reduced result, const BlocksOfResult& blocks) {
+  HP_TRY(const GemmShape shape, read_reduced(program));
+  Reduction reduction = place_operands(schedule, program, mesh, shape, result, blocks);
+  push_blocks(reduction, shape);
+  reduction.builder.add(
+      FuseNests{shape.nest + "_fused", {shape.nest}, true, std::nullopt, std::nullopt});
+  return reduction.builder.take();
+}
+
 }  // namespace
 
 Checked<Script> reduce_bulk(const Program& program, const Mesh& mesh, Reduced result) {
@@ -89,12 +107,12 @@ Checked<Script> reduce_fetch(const Program& program, const Mesh& mesh, Reduced r
 }
 
 Checked<Script> reduce_push(const Program& program, const Mesh& mesh, Reduced result) {
-  HP_TRY(const GemmShape shape, read_reduced(program));
-  Reduction reduction = place_operands("push", program, mesh, shape, result, true);
-  push_blocks(reduction, shape);
-  reduction.builder.add(
-      FuseNests{shape.nest + "_fused", {shape.nest}, true, std::nullopt, std::nullopt});
-  return reduction.builder.take();
+  return push_result("push", program, mesh, result, {.in_parts = true});
+}
+
+Checked<Script> reduce_push_n(const Program& program, const Mesh& mesh) {
+  return push_result("push_n", program, mesh, Reduced::Replicated,
+                     {.of_columns = true, .in_parts = true});
 }
 
 Checked<Script> reduce_one_shot(const Program& program, const Mesh& mesh) {
@@ -110,8 +128,8 @@ Checked<Script> reduce_one_shot(const Program& program, const Mesh& mesh) {
 
 Checked<Script> reduce_normalise_gather(const Program& program, const Mesh& mesh) {
   HP_TRY(const NormShape shape, read_normalised_gemm(program));
-  Reduction reduction =
-      place_operands("scattered", program, mesh, shape.gemm, Reduced::Scattered, true);
+  Reduction reduction = place_operands("scattered", program, mesh, shape.gemm, Reduced::Scattered,
+                                       {.in_parts = true});
   ScheduleBuilder& builder = reduction.builder;
   builder.shard({shape.residual, shape.residual_out}, reduction.block, reduction.all);
   builder.parallelize(shape.nest, reduction.block, reduction.all);

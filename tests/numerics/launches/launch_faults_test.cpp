@@ -58,6 +58,7 @@ const std::vector<Question>& questions() {
       {"gemm_rs", kRows, "tp=2", "bulk"},   // pulls
       {"gemm_rs", kRows, "tp=2", "fetch"},  // partials16
       {"gemm_ar", kRows, "tp=3", "push"},
+      {"gemm_ar", kRows, "tp=3", "push_n"},          // panels of all rows, each with its own B
       {"gemm_ar", kRows, "tp=3", "one_shot"},        // every peer stores sums; each rank adds them
       {"gemm_ar_norm", kRows, "tp=2", "scattered"},  // rows normalised between two exchanges
       {"attention", kHeads, "cp=2", "push"},

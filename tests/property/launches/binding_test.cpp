@@ -208,6 +208,8 @@ TEST(Binding, is_the_same_by_tasks_that_are_like_the_launches) {
   }
   expect_one_binding(Bound(describe("gemm_rs", kShape, "tp=4", "push")), 4);
   expect_one_binding(Bound(describe("gemm_rs", kShape, "tp=4", "ring")), 4);
+  expect_one_binding(Bound(describe("gemm_ar", kShape, "tp=4", "push")), 4);
+  expect_one_binding(Bound(describe("gemm_ar", kShape, "tp=4", "push_n")), 4);
   for (const char* const schedule : {"ring", "push", "zigzag_ring", "zigzag_push"}) {
     expect_one_binding(Bound(describe("attention", {"causal=true"}, "cp=4", schedule)), 4);
     expect_one_binding(Bound(describe("attention", {"causal=true"}, "cp=8", schedule)), 8);

@@ -64,6 +64,7 @@ const std::vector<Family>& families() {
         {{}, "tp=3", "ring"}}},
       {"gemm_ar",
        {{{}, "tp=3", "push"},
+        {{}, "tp=3", "push_n"},
         {{}, "tp=2", "bulk"},
         {{}, "tp=3", "fetch"},
         {{"m=8"}, "tp=3", "one_shot"},
