@@ -227,12 +227,12 @@ class Builder {
   }
 
   // Runs beside its queue: the kernel stores tiles while it computes, and the last tiles after the
-  // last wave.
+  // last wave. The last totals leave when the last sums have arrived.
   void add_fused_store(TaskId id) {
     Activity store = costs_.activity_of(id);
     const std::vector<TaskId> makers = costs_.launches().makers(id);
     if (!makers.empty()) {
-      const double last = costs_.last_wave(makers.back()) / static_cast<double>(std::ssize(makers));
+      const double last = costs_.last_wave(makers);
       Picoseconds made;
       for (const TaskId maker : makers) made += costs_.activity_of(maker).work;
       store.work = std::max(store.work.scaled(last), store.work - made.scaled(1 - last));
@@ -243,6 +243,9 @@ class Builder {
     for (const TaskId maker : makers) {
       built_.workload.dependencies.push_back(
           {work_of(maker), work, WaitKind::Queue, costs_.late(maker)});
+    }
+    if (const auto total = costs_.launches().total_of(id)) {
+      depend(work_of(*total), work, WaitKind::Queue, {});
     }
   }
 

@@ -53,17 +53,19 @@ class TaskCosts {
   // How long after its share of the work a task's last tile is stored, because thread blocks also
   // work on tiles of later tasks.
   [[nodiscard]] Picoseconds late(TaskId task) const { return late_[task.index()]; }
-  // The share of a task's tiles that its last wave makes, all at once; 1 where it is unknown.
-  [[nodiscard]] double last_wave(TaskId task) const { return last_wave_[task.index()]; }
+  // The share of the tasks' tiles that their last wave makes, all at once; where that is unknown,
+  // the share of one task. Requires: tasks of one launch, at least one.
+  [[nodiscard]] double last_wave(std::span<const TaskId> tasks) const;
 
  private:
   // Computes of one launch and statement, whose tiles a kernel works through together.
   struct Group {
     std::vector<TaskId> tasks;
     bool masked = false;
-    Activity activity;   // of all tasks
-    Picoseconds last;    // what the last task takes alone
-    bool tiled = false;  // one GEMM, which takes what its tiles take
+    Activity activity;                    // of all tasks
+    Picoseconds last;                     // what the last task takes alone
+    bool tiled = false;                   // one GEMM, which takes what its tiles take
+    std::optional<Tickets> tickets = {};  // of its tiles, where it stores them at other ranks
   };
   using LeafKey =
       std::tuple<std::string_view, DType, std::array<double, 7>, bool, std::int64_t, Supplier>;
@@ -125,7 +127,7 @@ class TaskCosts {
   std::vector<double> shares_;       // per task: its share of its group's time
   std::vector<Picoseconds> held_;    // per task, as the next two
   std::vector<Picoseconds> late_;
-  std::vector<double> last_wave_;
+  std::vector<std::size_t> panel_;
   std::vector<char> raises_;  // per task: it raises a signal on another rank
   std::vector<Group> groups_;
   std::map<LeafKey, Activity> leaves_;  // leaves that are priced already

@@ -65,7 +65,7 @@ void TaskCosts::group() {
   shares_.resize(plan_.tasks.size(), 1);
   held_.resize(plan_.tasks.size());
   late_.resize(plan_.tasks.size());
-  last_wave_.resize(plan_.tasks.size(), 1);
+  panel_.resize(plan_.tasks.size());
   std::map<std::size_t, std::int32_t> last;  // by launch
   for (const TaskId id : launches_.order()) {
     const std::size_t i = id.index();
@@ -126,12 +126,8 @@ void TaskCosts::measure(Group& group) {
   const bool is_slow = sends && tickets && !ideal_.tile_edges;
   group.tiled = tickets && work.shape.batch == 1;
   if (group.tiled) take(group.activity, tiled_time(*tickets, group, work));
-  if (sends && tickets) {
-    for (std::size_t i = 0; i < parts.size(); ++i) {
-      const std::size_t panel = parts[i].panel;
-      last_wave_[group.tasks[i].index()] = 1 / std::max(1.0, tickets->steps(panel, panel));
-    }
-  }
+  if (sends) group.tickets = tickets;
+  for (std::size_t i = 0; i < parts.size(); ++i) panel_[group.tasks[i].index()] = parts[i].panel;
   if (parts.size() == 1) {
     if (is_slow) slow_down(group);
     return;
@@ -193,18 +189,25 @@ double TaskCosts::copied_bytes(const Group& group) const {
 
 // Slows down a kernel that stores for other ranks. While stores fill the links, the copy engine
 // brings operands later. What ranks store for each other arrives as late as the last tiles that it
-// is added to. Fitted to plans of 2 and 4 GPUs (docs/simulator.md).
+// is added to; totals leave behind it, so that most of this time is theirs. Fitted to plans of 2
+// and 4 GPUs (docs/simulator.md).
 void TaskCosts::slow_down(Group& group) const {
   constexpr double kOfLinks = 0.1;
-  const Picoseconds kStandstill = from_microseconds(4);
+  constexpr double kStandstillUs = 4;
+  constexpr double kStandstillOfTotalsUs = 1;
   constexpr double kOfWork = 0.3;  // at most
   const TaskId first = group.tasks.front();
   double sent = 0;
+  bool has_totals = false;
   for (const TaskId id : launches_.of(first)->does) {
-    if (launches_.by(id) == DoneBy::FusedStore) sent += fused_copy(id).work.seconds();
+    if (launches_.by(id) != DoneBy::FusedStore) continue;
+    sent += fused_copy(id).work.seconds();
+    has_totals = has_totals || launches_.total_of(id).has_value();
   }
   const Picoseconds work = group.activity.work;
-  const Picoseconds stands = std::min(kStandstill, work.scaled(kOfWork));
+  const Picoseconds standstill =
+      from_microseconds(has_totals ? kStandstillOfTotalsUs : kStandstillUs);
+  const Picoseconds stands = std::min(standstill, work.scaled(kOfWork));
   take(group.activity, work + from_seconds(kOfLinks * sent) + stands);
 }
 
@@ -325,6 +328,17 @@ Activity TaskCosts::compute(TaskId id) const {
 bool TaskCosts::is_tiled(TaskId id) const {
   const std::int32_t at = group_[id.index()];
   return at >= 0 && groups_[static_cast<std::size_t>(at)].tiled;
+}
+
+double TaskCosts::last_wave(std::span<const TaskId> tasks) const {
+  const std::int32_t at = group_[tasks.front().index()];
+  if (at < 0 || !groups_[static_cast<std::size_t>(at)].tickets) {
+    return 1 / static_cast<double>(tasks.size());
+  }
+  const auto panel = [&](TaskId id) { return panel_[id.index()]; };
+  const auto [first, last] = std::ranges::minmax(tasks, {}, panel);
+  const Tickets& tickets = *groups_[static_cast<std::size_t>(at)].tickets;
+  return 1 / std::max(1.0, tickets.steps(panel(first), panel(last)));
 }
 
 bool TaskCosts::is_last(TaskId id) const {

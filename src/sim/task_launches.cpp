@@ -129,6 +129,13 @@ std::vector<TaskId> TaskLaunches::makers(TaskId store) const {
   return found;
 }
 
+std::optional<TaskId> TaskLaunches::total_of(TaskId store) const {
+  const std::vector<TaskId>& does = of(store)->does;
+  const auto found = std::ranges::find_if(
+      does, [&](TaskId id) { return by(id) == DoneBy::Total && takes(store, id); });
+  return found == does.end() ? std::nullopt : std::optional(*found);
+}
+
 // True if the copy reads something that `maker` writes.
 bool TaskLaunches::takes(TaskId copy, TaskId maker) const {
   const auto is_made = [&](const Ref& read) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -44,6 +45,8 @@ class TaskLaunches {
   // The computes of its launch that make what a FusedStore stores, or the total that it stores, in
   // the order in which the kernel does them.
   [[nodiscard]] std::vector<TaskId> makers(TaskId store) const;
+  // The total that a FusedStore stores, if it stores one.
+  [[nodiscard]] std::optional<TaskId> total_of(TaskId store) const;
   // The number of kernels of its launch; 1 where that is unknown.
   [[nodiscard]] std::int64_t kernels(TaskId task) const;
   // True if its launch is a kernel of few rows, which makes all its sums at the end.

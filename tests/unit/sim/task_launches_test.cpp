@@ -151,6 +151,45 @@ TEST_F(OnGpus, a_total_leaves_as_it_is_made) {
   }
 }
 
+// What the last wave makes leaves behind the last sums of other ranks.
+TEST_F(OnGpus, the_last_totals_leave_when_sums_have_arrived) {
+  launch("gemm_ar", {"m=256", "n=8192", "k=8192"}, "tp=2", "push_n");
+  const TaskLaunches tasks(plan_, launches_);
+  const BuiltWorkload built = build_workload(plan_, launches_, h200(), {});
+  int totals = 0;
+  for (std::size_t i = 0; i < plan_.tasks.size(); ++i) {
+    const TaskId id(static_cast<std::int64_t>(i));
+    if (tasks.by(id) != DoneBy::FusedStore) continue;
+    const auto total = tasks.total_of(id);
+    totals += total ? 1 : 0;
+    const auto waits_for_total = [&](const Dependency& edge) {
+      const TaskId before = built.of[static_cast<std::size_t>(edge.before)].task;
+      return edge.after == built.work_of_task[i] && tasks.by(before) == DoneBy::Total;
+    };
+    EXPECT_EQ(std::ranges::count_if(built.workload.dependencies, waits_for_total), total ? 1 : 0);
+  }
+  EXPECT_EQ(totals, 2) << "one a rank, beside one store of sums";
+}
+
+// All tiles of one wave are made at once, however many tasks they are of.
+TEST_F(OnGpus, chunks_of_one_wave_leave_together) {
+  const std::vector<std::string> shape = {"m=256", "n=8192", "k=8192"};
+  const double whole = simulated_us("gemm_ar", shape, "push_n");
+  const char* const kChunks = HARPE_SOURCE_DIR "/tests/unit/sim/columns.sched";
+  EXPECT_NEAR(simulated_us("gemm_ar", shape, kChunks), whole, 0.03 * whole);
+}
+
+// Measured on two H200 (bench/h200x2/recent).
+TEST_F(OnGpus, sums_by_columns_are_priced) {
+  const std::vector<MeasuredPlan> cases = {
+      {"gemm_ar", {"m=192", "n=8192", "k=8192"}, "push_n", 42.4},
+      {"gemm_ar", {"m=256", "n=8192", "k=8192"}, "push_n", 48.5},
+      {"gemm_ar", {"m=320", "n=5120", "k=8192"}, "push_n", 44.2},
+      {"gemm_ar", {"m=2048", "n=8192", "k=8192"}, "push_n", 204.4},
+  };
+  expect_priced(cases, 0.08);
+}
+
 // A rank's own rows are neither copied nor awaited.
 TEST_F(OnGpus, a_kernel_reads_inputs_in_place) {
   launch("ag_gemm", kProduct, "tp=4", "push");
