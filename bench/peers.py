@@ -74,7 +74,11 @@ def cases_of(options, suite):
     else:
         words = [options.harpe, "bench", suite, "--backend=cuda", f"--ranks={options.gpus}",
                  "--list", "--json", "-"]
-        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        try:
+            done = subprocess.run(words, capture_output=True, text=True, check=False)
+        except OSError as error:
+            sys.exit(f"cannot run `{options.harpe}` ({error.strerror}): name the binary by "
+                     "`--harpe`, or cases by `--size` or `--like`")
         if done.returncode != 0:
             sys.exit(f"{' '.join(words)}: {done.stderr.strip()}")
         found = json.loads(done.stdout)["cases"]

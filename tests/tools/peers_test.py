@@ -193,6 +193,11 @@ class Peers(unittest.TestCase):
                 peers.main(words)
             self.assertEqual(left.exception.code, 2)
 
+    def test_a_binary_that_is_not_there_is_told_with_a_way_out(self):
+        with self.assertRaises(SystemExit) as left:
+            peers.main(["decode", "--harpe", str(self.folder / "none")])
+        self.assertIn("name the binary by `--harpe`", left.exception.code)
+
     def test_every_way_has_a_suite(self):
         self.assertLessEqual({suite for suites in peers.WAYS.values() for suite in suites},
                              set(peers.SUITES))
