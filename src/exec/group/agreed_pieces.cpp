@@ -53,6 +53,13 @@ AgreedPieces::Words& AgreedPieces::words(int rank) const {
   return *reinterpret_cast<Words*>(pages_.of(rank).data());
 }
 
+bool AgreedPieces::is_ahead() const {
+  for (int rank = 0; rank < ranks_; ++rank) {
+    if (words(rank).count.load(std::memory_order_acquire) < count_) return true;
+  }
+  return false;
+}
+
 // A new decision overwrites one kHistory calls older, which all ranks must have read.
 bool AgreedPieces::can_take() const {
   for (int rank = 0; rank < ranks_; ++rank) {

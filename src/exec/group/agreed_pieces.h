@@ -37,6 +37,8 @@ class AgreedPieces {
                                                                    transport::Exchange& exchange);
   AgreedPieces(Segments pages, int rank, int ranks, std::int64_t bytes);
 
+  // True if another rank has made fewer calls. What it will give back by then is not free yet.
+  [[nodiscard]] bool is_ahead() const;
   // False if another rank is kHistory or more calls behind.
   [[nodiscard]] bool can_take() const;
   // Requires: can_take(). All ranks take equal `bytes` > 0, in the same order. None, on all ranks,

@@ -100,6 +100,16 @@ TEST(AgreedPieces, of_a_released_graph_are_free_once_they_are_given_back) {
   EXPECT_EQ(take_for_a_moment(ranks, 256, 3).offset, 0);
 }
 
+TEST(AgreedPieces, tell_who_is_ahead) {
+  const Pieces ranks = make_pieces(2, 1024);
+  EXPECT_FALSE(ranks[0]->is_ahead());
+  static_cast<void>(ranks[0]->take(256));
+  EXPECT_TRUE(ranks[0]->is_ahead());
+  EXPECT_FALSE(ranks[1]->is_ahead()) << "it is behind";
+  static_cast<void>(ranks[1]->take(256));
+  EXPECT_FALSE(ranks[0]->is_ahead());
+}
+
 TEST(AgreedPieces, waits_for_who_is_far_behind) {
   const Pieces ranks = make_pieces(2, 0);
   for (std::uint64_t call = 0; call < AgreedPieces::kHistory; ++call) {

@@ -77,6 +77,7 @@ Result<std::shared_ptr<std::byte>, LaunchFailure> GroupState::take(std::int64_t 
     if (const auto& ended = check()) return *ended;
     std::this_thread::sleep_for(kBetween);
   }
+  if (*capture) let_others_come();
   const std::optional<AgreedPieces::Piece> piece = pieces->take(bytes, number);
   if (!piece) return std::shared_ptr<std::byte>();
   const auto give_back = [all = pieces, held = *piece, memory = tensors](std::byte*) {
@@ -96,8 +97,21 @@ Result<std::shared_ptr<std::byte>, LaunchFailure> GroupState::take(std::int64_t 
 }
 
 AgreedPieces::CaptureNumber GroupState::number_of(const ForeignCapture& capture) {
-  if (std::exchange(last_capture, capture.id) != capture.id) ++captures;
+  if (std::exchange(last_capture, capture.id) != capture.id) {
+    ++captures;
+    others_come = true;
+  }
   return captures;
+}
+
+void GroupState::let_others_come() {
+  constexpr std::chrono::milliseconds kPatience{10};
+  constexpr std::chrono::microseconds kBetween{10};
+  const auto until = std::chrono::steady_clock::now() + kPatience;
+  while (others_come && pieces->is_ahead()) {
+    std::this_thread::sleep_for(kBetween);
+    others_come = std::chrono::steady_clock::now() < until;
+  }
 }
 
 // Another graph that had the piece has run for the last time.

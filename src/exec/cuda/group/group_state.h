@@ -44,6 +44,7 @@ struct GroupState {
   // Of captures in which this rank has taken pieces: the number, and the id of the last.
   AgreedPieces::CaptureNumber captures = AgreedPieces::kNoCapture;
   std::uint64_t last_capture = 0;
+  bool others_come = true;  // in this capture no other rank has been waited for in vain
   // For the next launch.
   std::shared_ptr<std::byte> taken = nullptr;
   std::int64_t taken_bytes = 0;
@@ -83,6 +84,9 @@ struct GroupState {
 
  private:
   [[nodiscard]] AgreedPieces::CaptureNumber number_of(const ForeignCapture& capture);
+  // Nothing slows down a host that captures, so it may be many calls ahead, each with a piece of
+  // its own. Waits a moment for other ranks, once in vain for each capture.
+  void let_others_come();
   // Orders the stream's next work behind what used the piece; a captured graph then has it until
   // the graph's end.
   [[nodiscard]] Result<Ok, CudaError> prepare(const AgreedPieces::Piece& piece,
