@@ -356,6 +356,30 @@ def check_captured_results(rank, ranks, group, wanted, operands):
         assert len(set(places)) < 20, "memory of ended graphs is free"
 
 
+def check_columns(rank, ranks, group):
+    """Sums that are divided by columns, with a norm and in a graph."""
+    own = dist.new_group(list(range(ranks)))
+    hp.init(own, on_miss="error", timeout=60)
+    t, make = Linears(rank, ranks), harpe.plan
+    y, v, wanted = t.own["y"].detach(), t.own["v"].detach(), functional.linear(t.y, t.v)
+    harpe.plan = lambda *program, **more: make(*program, **{"schedule": "push_n", **more})
+    made = hp.linear_ar(y, v, group=own)
+    close("linear_ar by columns", made, wanted)
+    check_norm(t, wanted, own)
+    harpe.plan = make
+    graph = torch.cuda.CUDAGraph()
+    torch.cuda.synchronize()
+    with torch.cuda.graph(graph):
+        captured = hp.linear_ar(y, v, group=own)
+    for _ in range(3):
+        torch.cuda.synchronize()
+        dist.barrier(own)
+        graph.replay()
+        assert torch.equal(captured, made), "by columns in a graph"
+    torch.cuda.synchronize()
+    dist.barrier(own)
+
+
 def count_copied(group, operator):
     return sum(plan.copied_bytes for status in hp.status() if status.name == group.group_name
                for plan in status.plans if plan.question.startswith(f"{operator} "))
@@ -397,7 +421,7 @@ def run_rank(rank, ranks, port):
     dist.init_process_group("gloo", rank=rank, world_size=ranks)
     hp.init(dist.group.WORLD, on_miss="error", timeout=60)
     for check in (check_linears, check_attention, check_decode, check_pool, check_moe, check_graphs,
-                  check_compiled, check_heap, check_results, time_calls):
+                  check_compiled, check_heap, check_results, check_columns, time_calls):
         begin = time.perf_counter()
         check(rank, ranks, dist.group.WORLD)
         torch.cuda.synchronize()
