@@ -189,8 +189,8 @@ double TaskCosts::copied_bytes(const Group& group) const {
 
 // Slows down a kernel that stores for other ranks. While stores fill the links, the copy engine
 // brings operands later. What ranks store for each other arrives as late as the last tiles that it
-// is added to; totals leave behind it, so that most of this time is theirs. Fitted to plans of 2
-// and 4 GPUs (docs/simulator.md).
+// is added to. The stores of totals wait for it too, which costs most of this time by itself.
+// Fitted to plans of 2 and 4 GPUs (docs/simulator.md).
 void TaskCosts::slow_down(Group& group) const {
   constexpr double kOfLinks = 0.1;
   constexpr double kStandstillUs = 4;

@@ -128,13 +128,13 @@ class Ranks:
     """The plans of a process group. All ranks call it with the same questions in the same order."""
 
     def __init__(self, group: dist.ProcessGroup, *, heap_bytes: int = 0, tensor_bytes: int = 0,
-                 result_bytes: int = _RESULT_BYTES, timeout: datetime.timedelta | None = None,
+                 result_bytes: int | None = None, timeout: datetime.timedelta | None = None,
                  on_miss: str = "fallback") -> None:
         self.process_group = group
         self._name = group.group_name  # kept because a destroyed group has no name
         self.on_miss = on_miss
         self._options = dict(heap_bytes=heap_bytes, tensor_bytes=tensor_bytes,
-                             result_bytes=result_bytes,
+                             result_bytes=_RESULT_BYTES if result_bytes is None else result_bytes,
                              wait_limit=(timeout or _get_timeout(group)).total_seconds())
         self._exchange = _Exchange(group)
         # By the device of this rank's tensors.
@@ -328,8 +328,7 @@ def init(group: ProcessGroups, *, heap: int = 0, tensors: int = 0, results: int 
         if known is not None and known.process_group is process_group:
             raise refuse("group", "a group that no operator has used", f"`{name}`, which is in use")
         made = _known[name] = Ranks(process_group, heap_bytes=heap, tensor_bytes=tensors,
-                                    result_bytes=_RESULT_BYTES if results is None else results,
-                                    timeout=limit, on_miss=on_miss)
+                                    result_bytes=results, timeout=limit, on_miss=on_miss)
     if heap or tensors or results:
         made.join(_device_of(process_group))
 

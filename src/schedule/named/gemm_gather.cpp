@@ -138,18 +138,18 @@ Checked<Script> gather_push(const Program& program, const Mesh& mesh, Gathered o
   HP_TRY(const GemmShape shape, read_gemm(program));
   const Sides sides = sides_of(shape, operand);
   const std::int64_t ranks = MeshPlan(mesh).all().ranks;
-  const Chunks chunks{.count =
-                          push_chunks(bytes_of(program, sides.moved) / ranks, kGatherPushChunks)};
-  return push_operand("push", program, mesh, operand, chunks, kPush);
+  const std::int64_t chunks =
+      push_chunks(bytes_of(program, sides.moved) / ranks, kGatherPushChunks);
+  return push_operand("push", program, mesh, operand, {.count = chunks}, kPush);
 }
 
 Checked<Script> gather_fused(const Program& program, const Mesh& mesh, Gathered operand) {
   HP_TRY(const GemmShape shape, read_gemm(program));
   const std::int64_t ranks = MeshPlan(mesh).all().ranks;
   const Sides sides = sides_of(shape, operand);
-  const Chunks chunks{.count =
-                          fused_chunks(sides.travel.size / ranks, sides.stay.size / ranks, ranks)};
-  return push_operand("fused", program, mesh, operand, chunks, kSend);
+  const std::int64_t chunks =
+      fused_chunks(sides.travel.size / ranks, sides.stay.size / ranks, ranks);
+  return push_operand("fused", program, mesh, operand, {.count = chunks}, kSend);
 }
 
 Checked<Script> gather_push_k(const Program& program, const Mesh& mesh) {
