@@ -380,6 +380,26 @@ def check_columns(rank, ranks, group):
     dist.barrier(own)
 
 
+def check_joined(rank, ranks, group):
+    """Blocks that compute once they have copied, in clusters: each result has the bits of the
+    others."""
+    own = dist.new_group(list(range(ranks)))
+    hp.init(own, on_miss="error", timeout=60)
+    m, n, k = 1536, 10240, 8192  # its kernel's blocks do so on two ranks
+    x, w = draw(51 + rank, m // ranks, k), draw(61 + rank, n // ranks, k, scale=0.05)
+    whole = torch.cat([draw(51 + each, m // ranks, k) for each in range(ranks)])
+    make = harpe.plan
+    harpe.plan = lambda *program, **more: make(*program, **{"schedule": "fused", **more})
+    first = hp.ag_linear(x, w, group=own)
+    harpe.plan = make
+    close("ag_linear behind copies", first, functional.linear(whole, w))
+    differ = torch.zeros((), device="cuda", dtype=torch.int64)
+    calls = 3000 if ranks <= torch.cuda.device_count() else 50
+    for _ in range(calls):
+        differ += (hp.ag_linear(x, w, group=own) != first).any()
+    assert differ.item() == 0, f"{differ.item()} of {calls} results differ"
+
+
 def count_copied(group, operator):
     return sum(plan.copied_bytes for status in hp.status() if status.name == group.group_name
                for plan in status.plans if plan.question.startswith(f"{operator} "))
@@ -421,7 +441,8 @@ def run_rank(rank, ranks, port):
     dist.init_process_group("gloo", rank=rank, world_size=ranks)
     hp.init(dist.group.WORLD, on_miss="error", timeout=60)
     for check in (check_linears, check_attention, check_decode, check_pool, check_moe, check_graphs,
-                  check_compiled, check_heap, check_results, check_columns, time_calls):
+                  check_compiled, check_heap, check_results, check_columns, check_joined,
+                  time_calls):
         begin = time.perf_counter()
         check(rank, ranks, dist.group.WORLD)
         torch.cuda.synchronize()

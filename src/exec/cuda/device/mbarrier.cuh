@@ -140,7 +140,12 @@ HP_DEVICE void announce_barriers() {
   asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
 }
 
-// Waits until all thread blocks of the cluster have announced their barriers.
+// By all threads of a block: tells the cluster that the block no longer uses its shared memory.
+HP_DEVICE void release_to_cluster() {
+  asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+}
+
+// Waits until all thread blocks of the cluster have announced their barriers, or have released.
 HP_DEVICE void await_cluster() {
   asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 }

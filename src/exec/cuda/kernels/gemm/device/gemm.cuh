@@ -231,6 +231,17 @@ HP_DEVICE void copy_first(const GemmArgs& args, const GemmShared<kConfig>& share
   __syncthreads();
 }
 
+// By all threads of a block that has copied and now computes: waits for the other block of its
+// cluster, since loads of either fill the stages of both, and granules lie there.
+template <GemmConfig kConfig>
+HP_DEVICE void join_cluster(int warp) {
+  if constexpr (kConfig.cluster > 1) {
+    if (warp > 0) await_cluster();  // of `begin`, where warp 0 has waited
+    release_to_cluster();
+    if (warp == 0) await_cluster();
+  }
+}
+
 // By all warps behind `begin`: waits for the barriers that other warps have initialised.
 template <GemmConfig kConfig>
 HP_DEVICE void meet() {
@@ -351,6 +362,7 @@ HP_DEVICE void gemm(const GemmArgs& args, char* memory) {
     if (has_copied) {
       copy_first<kConfig>(args, shared, warp);
       if (args.joined == GemmArgs::kNeverJoined) return;
+      join_cluster<kConfig>(warp);
     }
   }
   if constexpr (kConfig.groups) {
