@@ -193,6 +193,8 @@ bool fit_in_arguments(const GemmSpec& spec) {
   return spec.panels.size() <= device::GemmArgs::kFew && k_chunks <= device::GemmArgs::kFew;
 }
 
+bool have_few_copies(const GemmSpec& spec) { return spec.copies.size() <= device::GemmArgs::kFew; }
+
 bool stores_in_bulk(const GemmSpec& spec) {
   return std::ranges::all_of(spec.panels, [&](const GemmPanelSpec& panel) {
     const std::int64_t bytes = device::bytes_of(spec.out);

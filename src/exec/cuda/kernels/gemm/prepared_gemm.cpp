@@ -283,6 +283,10 @@ Checked<Ok> place_copies(const Device& device, const GemmSpec& spec, GemmArgs& a
   args.copy_count = static_cast<std::int32_t>(spec.copies.size());
   args.copy_blocks = spec.copy_blocks;
   if (spec.copies.empty()) return Ok{};
+  if (have_few_copies(spec)) {
+    std::ranges::copy(spec.copies, args.few_copies);
+    return Ok{};
+  }
   HP_TRY(memory.jobs, DeviceMemory::copy_of(device, std::as_bytes(std::span(spec.copies))));
   args.copies = reinterpret_cast<const device::CopyJob*>(memory.jobs->address());
   return Ok{};

@@ -190,12 +190,15 @@ HP_DEVICE void count_rows(const GemmArgs& args, const GemmShared<kConfig>& share
 template <GemmConfig kConfig>
 HP_DEVICE void copy_granules(const GemmArgs& args, const GemmShared<kConfig>& shared) {
   static_assert(kCopySlots * kCopyGranule + GemmConfig::kBarrierBytes <= kConfig.shared_bytes());
+  static_assert(sizeof(typename GemmShared<kConfig>::Control) + sizeof(GemmArgs::few_copies) <=
+                GemmConfig::kBarrierBytes);
   Barrier* const filled = shared.control().copied;
   for (int slot = 0; slot < kCopySlots; ++slot) init_barrier(&filled[slot], 1);
   fence_barrier_init();
+  bring_few_jobs(args, shared.base);
   Waiter waiter(args.wait);
-  CopyRun(args.copies, args.copy_count, static_cast<int>(blockIdx.x), args.copy_blocks, shared.a(0),
-          filled)
+  CopyRun(jobs_of(args, shared.base), args.copy_count, static_cast<int>(blockIdx.x),
+          args.copy_blocks, shared.a(0), filled)
       .finish(waiter);
 }
 
