@@ -107,7 +107,7 @@ class GemmSums {
                            read_in_step(b_.bytes(), b_each_, cache) + used * (stored_ + carried_)},
         .carried = used * carried_,
         .again = b_.bytes() > cache ? b_.bytes() : 0,
-        .in_step = in_step_};
+        .in_step = in_step_ / groups};
   }
 
  private:

@@ -16,7 +16,7 @@ struct LaunchWork {
   LeafShape shape;
   double carried = 0;  // bytes of states that tiles read before they multiply
   double again = 0;  // bytes of B, if the cache does not hold it; each further wave reads it again
-  double in_step = 0;  // panels that do not wait, which share a reading of B within a wave
+  double in_step = 0;  // panels of one B that do not wait: they share a reading of it within a wave
   double joined = 0;   // states of up to 8 queries that are added up one after the other at the end
   friend bool operator==(const LaunchWork&, const LaunchWork&) = default;
 };

@@ -100,6 +100,8 @@ class TaskCosts {
   void measure(Group& group);
   [[nodiscard]] Picoseconds tiled_time(const Tickets& tickets, const Group& group,
                                        const LaunchWork& work) const;
+  [[nodiscard]] const LeafRate& rate_of(const Task& task) const;
+  [[nodiscard]] Picoseconds least_of_streams(const Group& group, const LaunchWork& work) const;
   [[nodiscard]] double copied_bytes(const Group& group) const;
   void slow_down(Group& group) const;
   void measure_alone(Group& group, std::span<const TaskPart> parts);

@@ -3,12 +3,20 @@
 #include <cmath>
 #include <map>
 
+#include "offers/gpu_kernels.h"
 #include "sim/task_costs.h"
 #include "support/check.h"
 
 // The costs of kernels that multiply: of a launch's computes together, and the share of each.
 namespace harpe {
 namespace {
+
+// Until thread blocks that stream K have their first operands, and from their last ones on. Fitted
+// to `one_shot` of 256 rows on 2 H200.
+constexpr Picoseconds kStream = from_microseconds(3);
+
+// The part of the best rate that tensor cores keep up in plans.
+constexpr double kOfBestRate = 0.92;
 
 // What adding one more part's state to a pair's state takes, fitted to decode on 2 H200.
 constexpr Picoseconds kJoin = from_microseconds(0.17);
@@ -124,8 +132,11 @@ void TaskCosts::measure(Group& group) {
   const bool sends = stores_at_peers(launches_.of(first));
   const std::optional<Tickets> tickets = tickets_of(group, parts);
   const bool is_slow = sends && tickets && !ideal_.tile_edges;
-  group.tiled = tickets && work.shape.batch == 1;
+  group.tiled = tickets && launches_.of(first)->kernels.front().name == kGemmSm90;
   if (group.tiled) take(group.activity, tiled_time(*tickets, group, work));
+  if (const Picoseconds least = least_of_streams(group, work); least > group.activity.work) {
+    take(group.activity, least);
+  }
   if (sends) group.tickets = tickets;
   for (std::size_t i = 0; i < parts.size(); ++i) panel_[group.tasks[i].index()] = parts[i].panel;
   if (parts.size() == 1) {
@@ -149,17 +160,19 @@ void TaskCosts::measure(Group& group) {
   }
 }
 
+const LeafRate& TaskCosts::rate_of(const Task& task) const {
+  return find_rate(machine_, statement_of(task).leaf, print(operand_type(task)), supplier_of(task));
+}
+
 // What a GEMM's thread blocks take for their tickets, besides the start of the kernel, or what its
 // bytes take. Large GEMMs let the clock fall below that of the best rate.
 Picoseconds TaskCosts::tiled_time(const Tickets& tickets, const Group& group,
                                   const LaunchWork& work) const {
   constexpr double kFlopsPerClock = 4096;  // of an SM
-  constexpr double kOfBestClock = 0.92;
   const Task& first = plan_.tasks[group.tasks.front().index()];
-  const LeafRate& rate =
-      find_rate(machine_, statement_of(first).leaf, print(operand_type(first)), supplier_of(first));
+  const LeafRate& rate = rate_of(first);
   const double flops_per_clock = kFlopsPerClock * static_cast<double>(machine_.processor.sms);
-  const double clock = kOfBestClock * rate.peak / flops_per_clock;
+  const double clock = kOfBestRate * rate.peak / flops_per_clock;
   const auto stages = static_cast<std::int64_t>(std::ceil(work.shape.depth / kGemmStage));
   const double waves = std::ceil(tickets.steps(0, tickets.panels() - 1));
   const double further = std::max(0.0, std::min(work.in_step, waves) - 1);
@@ -169,12 +182,24 @@ Picoseconds TaskCosts::tiled_time(const Tickets& tickets, const Group& group,
   const Picoseconds blocks =
       from_seconds(tickets.clocks(stages) / (clock * clock_under_load(computing))) -
       machine_.processor.kernel_start;
-  const Picoseconds least = std::max(blocks, from_seconds(memory));
+  const Picoseconds least = std::max(blocks, kStream + from_seconds(memory));
   const double steps = tickets.steps_of_copiers();
   if (steps == 0) return least;
   const Picoseconds tile = blocks.scaled(1, tickets.steps(0, tickets.panels() - 1));
   const Picoseconds copies = from_seconds(copied_clocks(copied_bytes(group)) / clock);
   return std::max(least, copies + tile.scaled(steps));
+}
+
+// What thread blocks that stream K take to multiply, if all of them are busy from their first load
+// to the sum of their parts. Where they are few, it is more than the rate of whole GEMMs says.
+Picoseconds TaskCosts::least_of_streams(const Group& group, const LaunchWork& work) const {
+  const launch::Launch* const launch = launches_.of(group.tasks.front());
+  if (!has_panels(launch)) return {};
+  const auto blocks = read_stream_blocks(launch->kernels.front().variant);
+  if (!blocks) return {};
+  const double share = static_cast<double>(*blocks) / static_cast<double>(machine_.processor.sms);
+  const double rate = kOfBestRate * rate_of(plan_.tasks[group.tasks.front().index()]).peak;
+  return kStream + from_seconds(work.shape.flops / (rate * share));
 }
 
 // What the launch's fused copies store at other ranks.

@@ -35,6 +35,13 @@ bool is_streamed(std::string_view variant) {
   return variant.find(" streams ") != std::string_view::npos;
 }
 
+std::optional<std::int64_t> read_stream_blocks(std::string_view variant) {
+  const std::optional<std::int64_t> streams = number_behind(variant, " streams ");
+  if (!streams) return std::nullopt;
+  return *streams * number_behind(variant, " by ").value_or(1) *
+         number_behind(variant, " cluster ").value_or(1);
+}
+
 std::optional<KeyShares> read_shares(std::string_view variant) {
   const std::optional<std::int64_t> shares = number_behind(variant, "keys in ");
   if (!shares) return std::nullopt;

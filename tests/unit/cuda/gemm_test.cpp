@@ -160,12 +160,14 @@ TEST(GemmChoice, panels_that_are_no_multiples_of_128_rows_take_tiles_that_fit_th
   EXPECT_EQ(choose_gemm(product(320, 8192, 4096), kMultiprocessors).config.tile_m, 160);
   GemmSpec spec = product(640, 4096, 7168);
   spec.panels[0].rows = 320;
-  spec.panels[0].done = 4096;  // with ping-pong one consumer stores while the other multiplies
+  spec.panels[0].done = 4096;
   spec.panels.push_back(spec.panels[0]);
   const GemmChoice leaving = choose_gemm(spec, kMultiprocessors);
   EXPECT_EQ(leaving.config.tile_m, 160);
-  EXPECT_TRUE(leaving.config.swapped && leaving.config.ping_pong);
-  EXPECT_EQ(arrivals(spec.panels[0], spec.n, leaving), 2U * 4096 / 128);
+  EXPECT_TRUE(leaving.config.swapped);
+  const auto tiles = static_cast<std::uint32_t>(2 * 4096 / leaving.config.tile_n);
+  const auto each = static_cast<std::uint32_t>(leaving.config.arrivals_per_tile());
+  EXPECT_EQ(arrivals(spec.panels[0], spec.n, leaving), tiles * each);
 }
 
 TEST(GemmConfig, swapped_has_any_number_of_rows_in_steps_of_16) {
@@ -222,6 +224,19 @@ TEST(GemmChoice, sums_that_leave_take_tiles_that_are_stored_while_others_are_mad
   const GemmChoice choice = choose_gemm(spec, kMultiprocessors);
   EXPECT_TRUE(choice.config.ping_pong);
   EXPECT_EQ(tiles_of(spec, choice.config), 2 * 64);
+}
+
+// Sums of the first panel leave, and the second one adds what arrives. In tiles of 64 columns each
+// panel is a wave, so what leaves crosses the link while the second one is multiplied.
+TEST(GemmChoice, sums_that_are_exchanged_leave_a_wave_earlier) {
+  GemmSpec spec = product(256, 4096, 4096);
+  EXPECT_EQ(choose_gemm(product(256, 8192, 4096), kMultiprocessors).config.tile_n, 128);
+  spec.panels.push_back(spec.panels.front());
+  spec.panels.front().done = 4096;
+  spec.panels.back().addends = {{.address = 4096, .stride = 4096}};
+  const GemmChoice choice = choose_gemm(spec, kMultiprocessors);
+  EXPECT_EQ(choice.config.tile_n, 64);
+  EXPECT_TRUE(choice.config.ping_pong);
 }
 
 // Three of four panels arrive during the kernel. With tiles of 128 x 320 all are in one wave, so
@@ -428,14 +443,16 @@ TEST(GemmChoice, sums_of_many_rows_are_stored_at_several_ranks) {
   EXPECT_FALSE(choose_gemm(spec, kMultiprocessors).config.few_rows);
 }
 
-// Stores to a peer are slow, so one consumer multiplies meanwhile.
+// Stores to a peer are slow, so one consumer multiplies meanwhile if it has a further tile.
 TEST(GemmChoice, panels_that_leave_are_stored_beside_products) {
   bool is_otherwise = false;
   for (const std::int64_t rows : {264, 512, 1024, 2048}) {
     GemmSpec spec = product(rows, 1280, 8192);
     is_otherwise = is_otherwise || !choose_gemm(spec, kMultiprocessors).config.ping_pong;
     spec.panels[0].fused_store = 0;
-    EXPECT_TRUE(choose_gemm(spec, kMultiprocessors).config.ping_pong) << rows;
+    const device::GemmConfig config = choose_gemm(spec, kMultiprocessors).config;
+    const bool is_one_wave = tiles_of(spec, config) * config.cluster <= kMultiprocessors;
+    EXPECT_TRUE(config.ping_pong || is_one_wave) << rows;
   }
   EXPECT_TRUE(is_otherwise);
 }

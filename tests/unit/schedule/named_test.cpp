@@ -191,7 +191,7 @@ TEST(NamedSchedules, refuse_with_the_numbers_and_what_does_apply) {
   EXPECT_EQ(
       form_of("gemm_ar", "ring", make_program("gemm_ar"), one(8)),
       "error[S616]: `ring` does not apply to `gemm_ar`: a travelling sum ends at one rank, and "
-      "the result ends at all; try `bulk`, `fetch`, `push`");
+      "the result ends at all; try `bulk`, `fetch`, `push_n`");
   EXPECT_EQ(form_of("gemm_ar_norm", "scattered", make_program("gemm_ar"), one(8)),
             "error[S603]: program `gemm_ar` is not a nest of one `matmul` statement with a [m, k] "
             "and b [k, n], and a nest of one `add_rms_norm` statement of its result; write a "

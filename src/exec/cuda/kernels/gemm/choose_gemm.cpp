@@ -124,19 +124,26 @@ double copied_bytes(const GemmSpec& spec) {
   return bytes;
 }
 
-// Clocks until the last tile, where rows arrive during the kernel: a late panel delays all later
-// tickets of its thread blocks. Panels arrive one after the other, at the rate of a link. Of rows
-// that arrive in K chunks the first are multiplied meanwhile.
-double held_clocks(const GemmSpec& spec, const GemmChoice& choice, std::int64_t clusters,
-                   double tile_clocks) {
+Tickets tickets_of(const GemmSpec& spec, const GemmChoice& choice, std::int64_t clusters) {
   Tiling tiling{.tile = tile_of(choice.config), .parts = choice.parts, .whole = choice.full_tiles};
   if (choice.joined > 0) tiling.joined = choice.joined;
   Tickets tickets(tiling, clusters, spec.copy_blocks / choice.config.cluster);
-  std::vector<double> arrivals;
-  double bytes = 0;
   for (const GemmPanelSpec& panel : spec.panels) {
     if (panel.rows_of >= 0) continue;  // it shares rows
     tickets.add(1, static_cast<double>(panel.rows), static_cast<double>(spec.n));
+  }
+  return tickets;
+}
+
+// Clocks until the last tile, where rows arrive during the kernel: a late panel delays all later
+// tickets of its thread blocks. Panels arrive one after the other, at the rate of a link. Of rows
+// that arrive in K chunks the first are multiplied meanwhile.
+double held_clocks(const GemmSpec& spec, const GemmChoice& choice, const Tickets& tickets,
+                   double tile_clocks) {
+  std::vector<double> arrivals;
+  double bytes = 0;
+  for (const GemmPanelSpec& panel : spec.panels) {
+    if (panel.rows_of >= 0) continue;
     const bool is_late = awaits_rows(panel) && panel.k_chunks.size() == 1;
     if (is_late) bytes += 2.0 * static_cast<double>(panel.rows * panel.k_chunks.front().k_count);
     arrivals.push_back(is_late ? kFirst + bytes / kLink : 0);
@@ -151,6 +158,47 @@ double held_clocks(const GemmSpec& spec, const GemmChoice& choice, std::int64_t 
     most = std::max(most, copies + tickets.steps_of_copiers() * tile_clocks);
   }
   return most + tickets.cut_clocks();
+}
+
+// What leaves a kernel that computes sums over ranks.
+struct Exchange {
+  std::size_t sent = 0;  // its first panels, whose sums other ranks add
+  double sums = 0;       // their bytes
+  double totals = 0;     // bytes of the results that it sends, once it has added others' sums
+};
+
+Exchange exchange_of(const GemmSpec& spec) {
+  Exchange exchange;
+  bool are_sent = true;
+  for (const GemmPanelSpec& panel : spec.panels) {
+    const auto bytes = static_cast<double>(panel.rows * spec.n * device::bytes_of(spec.out));
+    if (panel.is_copy) exchange.totals += bytes;
+    are_sent = are_sent && panel.rows_of < 0 && panel.addends.empty() && is_awaited(panel);
+    if (!are_sent) continue;
+    ++exchange.sent;
+    exchange.sums += bytes;
+  }
+  return exchange;
+}
+
+// Clocks from the last tile until the exchange is done: ranks are in step, so the sums that this
+// one awaits arrive as its own do elsewhere. A wave of tiles leaves as a whole, and its totals
+// leave once the sums of the others have arrived. Where all tiles are one wave, nothing overlaps.
+// Of many waves the last one is less than the error of an estimate.
+double exchange_clocks(const Exchange& exchange, const Tickets& tickets, double tile_clocks) {
+  constexpr double kMostWaves = 8;
+  constexpr double kHop = 4000;   // until what has arrived is added
+  constexpr double kCut = 20000;  // three plans of few waves took 6 to 25 us more than without cuts
+  const double all = tickets.steps(0, tickets.panels() - 1);
+  if (exchange.sent == 0 || all > kMostWaves) return 0;
+  const double first = tickets.steps(0, exchange.sent - 1);
+  const double sums = exchange.sums / kLink;
+  const double totals = exchange.totals / kLink;
+  const double arrived =
+      std::max(first * tile_clocks + sums / std::ceil(first), tile_clocks + sums) + kHop;
+  const double added = std::max(all * tile_clocks, arrived) + totals / std::max(1.0, all - first);
+  const double cut = all < 3 && tickets.cut_clocks() > 0 ? kCut : 0;
+  return std::max(added, tile_clocks + sums + totals) - all * tile_clocks + cut;
 }
 
 struct Estimate {
@@ -188,7 +236,9 @@ Estimate estimate_streamed(const GemmSpec& spec, const GemmConfig& config, int b
   const bool is_free = config.tile_m < 64 || (config.tile_n == 128 && config.cluster == 1);
   const double stores = is_whole && !is_free ? 2000 : 0;
   const double turns = turn_clocks(spec, tiles, found.streams);
-  return {.choice = choice, .clocks = found.clocks + stores + turns + lag_clocks(spec)};
+  const Exchange exchange = exchange_of(spec);  // all sums leave at the end
+  const double exchanged = (exchange.sums + exchange.totals) / kLink;
+  return {.choice = choice, .clocks = found.clocks + stores + turns + exchanged + lag_clocks(spec)};
 }
 
 // `rounds` > 0: behind so many tiles of each other cluster, those that copy compute too.
@@ -218,10 +268,12 @@ Estimate estimate_tiled(const GemmSpec& spec, const GemmConfig& config, int bloc
     choice.parts = tail.parts;
   }
   double clocks = static_cast<double>(tiles / clusters) * tile_clocks(tiles) + tail.clocks;
+  const Tickets tickets = tickets_of(spec, choice, clusters);
   if (choice.joined > 0 || (!config.groups && std::ranges::any_of(spec.panels, awaits_rows))) {
-    clocks = held_clocks(spec, choice, clusters, tile_clocks(tiles));
+    clocks = held_clocks(spec, choice, tickets, tile_clocks(tiles));
   }
   if (!config.groups) clocks = std::max(clocks, memory_clocks(spec));
+  clocks += exchange_clocks(exchange_of(spec), tickets, tile_clocks(tiles));
   return {.choice = choice, .clocks = edge_clocks(spec, config) + clocks};
 }
 
@@ -258,7 +310,9 @@ GemmChoice choose_gemm(const GemmSpec& spec, int blocks) {
   for (const GemmConfig& config : configs) {
     if (are_few && !config.few_rows) continue;
     // Stores to a peer are slow; with ping_pong the other consumer multiplies in the meantime.
-    if (is_awaited_inside && !config.ping_pong && !config.few_rows) continue;
+    const bool has_next =
+        cluster_tiles(spec, config) > (blocks - spec.copy_blocks) / config.cluster;
+    if (is_awaited_inside && has_next && !config.ping_pong && !config.few_rows) continue;
     const Estimate found = estimate(spec, config, blocks);
     if (found.clocks < best.clocks) best = found;
   }
