@@ -97,7 +97,8 @@ struct RowNeighbours {
 };
 
 // The time by samples of the same kernel, of few rows or of many: between those that differ only in
-// rows, if they are near. Else samples correct the modelled time by their own ratio to the model,
+// rows, if they are near, of GEMMs by either kernel, since neither is much slower where they meet.
+// Else samples correct the modelled time by their own ratio to the model,
 // weighted by the inverse square of their distance. The model itself has weight 1, as a sample a
 // factor of e away. The time is then clamped between samples of smaller and of larger shapes.
 double corrected(const Machine& machine, const LeafRate& rate, const LeafShape& shape,
@@ -112,10 +113,11 @@ double corrected(const Machine& machine, const LeafRate& rate, const LeafShape& 
   for (const LeafSample& sample : machine.samples) {
     if (sample.leaf != leaf || sample.dtype != dtype || sample.causal != causal) continue;
     if (sample.by != by && sample.by != Supplier::Any) continue;
-    if (has_few_rows(rate, sample.shape) != has_few_rows(rate, shape)) continue;
+    const bool is_alike = has_few_rows(rate, sample.shape) == has_few_rows(rate, shape);
+    if (is_alike || rate.tile_columns > 0) neighbours.note(sample, shape);
+    if (!is_alike) continue;
     const double time = sample.time.seconds();
     if (sample.shape == shape && (same == nullptr || sample.by == by)) same = &sample;
-    neighbours.note(sample, shape);
     if (is_within(sample.shape, shape)) least = std::max(least, time);
     if (is_within(shape, sample.shape)) most = std::min(most, time);
     constexpr double kNear = 1e-6;  // the same shape except for its bytes or masks

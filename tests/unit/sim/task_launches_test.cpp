@@ -301,6 +301,11 @@ TEST_F(OnGpus, waves_read_again_what_the_cache_does_not_hold) {
                 0.06);
 }
 
+// Samples are of 64 rows, by the kernel for few rows, and of 128: measured on two H200.
+TEST_F(OnGpus, rows_between_two_kernels_lie_between_their_samples) {
+  expect_priced({{"gemm_ar", {"m=96", "n=8192", "k=28672"}, "one_shot", 71.3}}, 0.03);
+}
+
 // Panels of columns have weights of their own, and tiles of 64 columns let sums leave while others
 // are multiplied: measured on two H200.
 TEST_F(OnGpus, panels_of_columns_are_priced_by_their_tiles) {
