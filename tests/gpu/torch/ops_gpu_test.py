@@ -398,6 +398,8 @@ def check_joined(rank, ranks, group):
     for _ in range(calls):
         differ += (hp.ag_linear(x, w, group=own) != first).any()
     assert differ.item() == 0, f"{differ.item()} of {calls} results differ"
+    if ranks == 2:
+        assert count_copied(own, "ag_linear") == 0, "x is sent from where it lies"
 
 
 def count_copied(group, operator):

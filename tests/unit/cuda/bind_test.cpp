@@ -194,6 +194,22 @@ TEST(GemmChoiceText, lets_blocks_compute_behind_copies_that_wait_for_nothing) {
   EXPECT_FALSE(find_gemm_choice(spec, joined)) << "a copy may wait for what the block computes";
 }
 
+// Tables in memory fix what they name, arguments do not.
+TEST(GemmCopies, are_arguments_where_they_are_few) {
+  constexpr DeviceAddress kSent = 1 << 20;
+  GemmSpec spec = product(1024, 4096, 4096);
+  spec.copy_blocks = 12;
+  const auto fixes_what_is_sent = [&](std::size_t copies) {
+    spec.copies.assign(copies, {.from = reinterpret_cast<const void*>(kSent), .bytes = 1 << 10});
+    FixedWords fixed;
+    LaunchSpec(spec)->add_fixed(fixed);
+    return fixed.fix({.begin = kSent, .end = kSent + (1 << 10)});
+  };
+  EXPECT_FALSE(fixes_what_is_sent(1));
+  EXPECT_FALSE(fixes_what_is_sent(device::GemmArgs::kFew));
+  EXPECT_TRUE(fixes_what_is_sent(device::GemmArgs::kFew + 1));
+}
+
 // 256 tiles: 120 beside the copies, then 132 of all blocks, then 4.
 TEST(GemmChoiceText, is_of_blocks_that_join_where_that_ends_sooner) {
   GemmSpec spec = product(2048, 4096, 4096);
