@@ -11,9 +11,9 @@
 namespace harpe {
 namespace {
 
-// Until thread blocks that stream K have their first operands, and from their last ones on. Fitted
-// to `one_shot` of 256 rows on 2 H200.
-constexpr Picoseconds kStream = from_microseconds(3);
+// Until memory has brought the first operands, and from the last ones until sums are stored. Fitted
+// to `one_shot` of 256 rows and to what memory bounds on 2 H200 (docs/simulator.md).
+constexpr Picoseconds kFill = from_microseconds(3);
 
 // The part of the best rate that tensor cores keep up in plans.
 constexpr double kOfBestRate = 0.92;
@@ -182,7 +182,7 @@ Picoseconds TaskCosts::tiled_time(const Tickets& tickets, const Group& group,
   const Picoseconds blocks =
       from_seconds(tickets.clocks(stages) / (clock * clock_under_load(computing))) -
       machine_.processor.kernel_start;
-  const Picoseconds least = std::max(blocks, kStream + from_seconds(memory));
+  const Picoseconds least = std::max(blocks, kFill + from_seconds(memory));
   const double steps = tickets.steps_of_copiers();
   if (steps == 0) return least;
   const Picoseconds tile = blocks.scaled(1, tickets.steps(0, tickets.panels() - 1));
@@ -199,7 +199,7 @@ Picoseconds TaskCosts::least_of_streams(const Group& group, const LaunchWork& wo
   if (!blocks) return {};
   const double share = static_cast<double>(*blocks) / static_cast<double>(machine_.processor.sms);
   const double rate = kOfBestRate * rate_of(plan_.tasks[group.tasks.front().index()]).peak;
-  return kStream + from_seconds(work.shape.flops / (rate * share));
+  return kFill + from_seconds(work.shape.flops / (rate * share));
 }
 
 // What the launch's fused copies store at other ranks.
