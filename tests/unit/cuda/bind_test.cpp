@@ -208,6 +208,8 @@ TEST(GemmCopies, are_arguments_where_they_are_few) {
   EXPECT_FALSE(fixes_what_is_sent(1));
   EXPECT_FALSE(fixes_what_is_sent(device::GemmArgs::kFew));
   EXPECT_TRUE(fixes_what_is_sent(device::GemmArgs::kFew + 1));
+  spec.panels.front().rows = 256;
+  EXPECT_TRUE(fixes_what_is_sent(1)) << "kernels for few rows look in memory";
 }
 
 // 256 tiles: 120 beside the copies, then 132 of all blocks, then 4.

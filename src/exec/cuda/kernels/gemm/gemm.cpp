@@ -193,7 +193,13 @@ bool fit_in_arguments(const GemmSpec& spec) {
   return spec.panels.size() <= device::GemmArgs::kFew && k_chunks <= device::GemmArgs::kFew;
 }
 
-bool have_few_copies(const GemmSpec& spec) { return spec.copies.size() <= device::GemmArgs::kFew; }
+bool has_copies_in_arguments(const GemmSpec& spec) {
+  const auto may_take = [&](const GemmConfig& tile) {
+    return tile.few_rows && rows_in_tile(spec) <= std::int64_t{tile.tile_m} * tile.cluster;
+  };
+  return spec.copies.size() <= device::GemmArgs::kFew &&
+         std::ranges::none_of(gemm_tiles(), may_take);
+}
 
 bool stores_in_bulk(const GemmSpec& spec) {
   return std::ranges::all_of(spec.panels, [&](const GemmPanelSpec& panel) {

@@ -116,8 +116,9 @@ struct GemmSpec {
 // Whether the tables of panels and K chunks fit in the kernel's arguments; else they are in memory.
 [[nodiscard]] bool fit_in_arguments(const GemmSpec& spec);
 
-// Whether the table of copies fits in the kernel's arguments; else it is in memory.
-[[nodiscard]] bool have_few_copies(const GemmSpec& spec);
+// Whether the table of copies is in the kernel's arguments; else it is in memory. It is there if it
+// fits, and no kernel for few rows may be chosen, which look for it in memory.
+[[nodiscard]] bool has_copies_in_arguments(const GemmSpec& spec);
 
 // Whether TMA can store C.
 [[nodiscard]] bool stores_in_bulk(const GemmSpec& spec);

@@ -124,7 +124,7 @@ class GemmLaunch : public LaunchOf<GemmSpec> {
   device::Bounds* bounds() override { return &spec.bounds; }
 
   void add_fixed(FixedWords& fixed) const override {
-    if (!have_few_copies(spec)) fixed.add_table(std::as_bytes(std::span(spec.copies)));
+    if (!has_copies_in_arguments(spec)) fixed.add_table(std::as_bytes(std::span(spec.copies)));
     if (!fit_in_arguments(spec)) add_panels(spec, fixed.words);
     if (spec.b_rows == 0) return;  // the groups' B are in one array, at fixed distances
     const std::int64_t bytes = spec.b_rows * spec.b_stride * device::bytes_of(spec.in);

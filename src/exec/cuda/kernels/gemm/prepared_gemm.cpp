@@ -283,7 +283,7 @@ Checked<Ok> place_copies(const Device& device, const GemmSpec& spec, GemmArgs& a
   args.copy_count = static_cast<std::int32_t>(spec.copies.size());
   args.copy_blocks = spec.copy_blocks;
   if (spec.copies.empty()) return Ok{};
-  if (have_few_copies(spec)) {
+  if (has_copies_in_arguments(spec)) {
     std::ranges::copy(spec.copies, args.few_copies);
     return Ok{};
   }

@@ -396,14 +396,11 @@ HP_DEVICE void note_panels(const GemmArgs& args, const FewRowsShared<kConfig>& s
 template <GemmConfig kConfig>
 HP_DEVICE void copy_beside_rows(const GemmArgs& args, const FewRowsShared<kConfig>& shared) {
   static_assert(GemmConfig::kBarrierBytes + kCopySlots * kCopyGranule <= kConfig.shared_bytes());
-  static_assert(kCopySlots * sizeof(Barrier) + sizeof(GemmArgs::few_copies) <=
-                GemmConfig::kBarrierBytes);
+  static_assert(kCopySlots * sizeof(Barrier) <= GemmConfig::kBarrierBytes);
   const bool is_copying = threadIdx.x == 0;
   auto* const filled = reinterpret_cast<Barrier*>(shared.base);
-  if (is_copying) bring_few_jobs(args, shared.base);
-  __syncwarp();
-  CopyRun run(jobs_of(args, shared.base), args.copy_count, static_cast<int>(blockIdx.x),
-              args.copy_blocks, shared.a(0), filled);
+  CopyRun run(args.copies, args.copy_count, static_cast<int>(blockIdx.x), args.copy_blocks,
+              shared.a(0), filled);
   if (is_copying) {
     for (int slot = 0; slot < kCopySlots; ++slot) init_barrier(&filled[slot], 1);
     fence_barrier_init();

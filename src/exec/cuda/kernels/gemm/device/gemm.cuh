@@ -186,6 +186,22 @@ HP_DEVICE void count_rows(const GemmArgs& args, const GemmShared<kConfig>& share
   __syncthreads();
 }
 
+// Where few jobs lie in a copying block's shared memory, behind its barriers.
+HP_DEVICE CopyJob* few_jobs_at(char* base) {
+  return reinterpret_cast<CopyJob*>(base + GemmConfig::kBarrierBytes -
+                                    sizeof(GemmArgs::few_copies));
+}
+
+// By the thread that copies. It reads its jobs again and again, and arguments are slow to read so.
+HP_DEVICE void bring_few_jobs(const GemmArgs& args, char* base) {
+  if (args.copies != nullptr) return;
+  for (int job = 0; job < args.copy_count; ++job) few_jobs_at(base)[job] = args.few_copies[job];
+}
+
+HP_DEVICE const CopyJob* jobs_of(const GemmArgs& args, char* base) {
+  return args.copies == nullptr ? few_jobs_at(base) : args.copies;
+}
+
 // One thread of a copying block: the shared memory of stages and boxes is the ring of granules.
 template <GemmConfig kConfig>
 HP_DEVICE void copy_granules(const GemmArgs& args, const GemmShared<kConfig>& shared) {

@@ -118,7 +118,7 @@ struct GemmArgs {
   std::uint32_t* tickets;   // cut tiles: [tile][consumer's block of C], zero before and after
   const void* map_rows[2];  // the row of each AddRow in GemmConfig::maps, n elements
   CopyJob few_copies[kFew];
-  const CopyJob* copies;  // null: few_copies
+  const CopyJob* copies;  // null: few_copies; of few rows never
   std::int32_t copy_count;
   std::int32_t copy_blocks;  // the first thread blocks of the grid copy; a multiple of the cluster
   // Tile kernels: the unit from which on blocks that have copied compute too; no copy then waits.

@@ -33,23 +33,6 @@ HP_DEVICE auto read_k_chunk(const GemmArgs& args, int k_chunk, const Read& read)
   return read(args.k_chunks[k_chunk]);
 }
 
-// Where few jobs lie in a copying block's shared memory, behind its barriers.
-HP_DEVICE CopyJob* few_jobs_at(char* base) {
-  return reinterpret_cast<CopyJob*>(base + GemmConfig::kBarrierBytes -
-                                    sizeof(GemmArgs::few_copies));
-}
-
-// By one thread, before others of its warp read the jobs: a copying block reads its jobs again and
-// again, and arguments are slow to read so.
-HP_DEVICE void bring_few_jobs(const GemmArgs& args, char* base) {
-  if (args.copies != nullptr) return;
-  for (int job = 0; job < args.copy_count; ++job) few_jobs_at(base)[job] = args.few_copies[job];
-}
-
-HP_DEVICE const CopyJob* jobs_of(const GemmArgs& args, char* base) {
-  return args.copies == nullptr ? few_jobs_at(base) : args.copies;
-}
-
 // After a failed wait: from here on loads fetch data that never arrived, and the storing roles of
 // the block must not store it. The proxy fence orders the store of the word before later TMA loads.
 HP_DEVICE void mark_poisoned(std::uint32_t& poisoned) {
