@@ -41,7 +41,7 @@ double stage_clocks(const GemmTile& tile, double bytes_per_clock) {
   const double loaded = rows * kBytesOfRow / bytes_per_clock;
   if (tile.columns > 64) return std::max(multiplied, loaded);
   // Measured of tiles of 64 columns. Why they load faster than others is not known.
-  constexpr double kLoaded = 0.82;
+  constexpr double kLoaded = 0.79;
   const double least = tile.rows < 128 ? 300 : 330;
   return std::max({multiplied, kLoaded * loaded, least});
 }

@@ -84,7 +84,7 @@ void TaskLaunches::note(const launch::Launch& launch, std::size_t at) {
 bool TaskLaunches::is_streamed(TaskId task) const {
   const launch::Launch* const launch = of(task);
   return launch != nullptr && !launch->kernels.empty() &&
-         harpe::is_streamed(launch->kernels.front().variant);
+         read_stream_blocks(launch->kernels.front().variant).has_value();
 }
 
 bool TaskLaunches::is_in_data(TaskId store) const {

@@ -21,7 +21,7 @@ std::optional<std::int64_t> number_behind(std::string_view text, std::string_vie
 std::optional<Tiling> read_tiling(std::string_view variant) {
   const std::optional<std::int64_t> rows = number_behind(variant, "tile ");
   const std::optional<std::int64_t> columns = number_behind(variant, "x");
-  if (!rows || !columns || is_streamed(variant)) return std::nullopt;
+  if (!rows || !columns || read_stream_blocks(variant)) return std::nullopt;
   return Tiling{.tile = {.rows = *rows,
                          .columns = *columns,
                          .cluster = number_behind(variant, " cluster ").value_or(1),
@@ -29,10 +29,6 @@ std::optional<Tiling> read_tiling(std::string_view variant) {
                 .parts = number_behind(variant, " cut ").value_or(1),
                 .whole = number_behind(variant, " behind tile "),
                 .joined = number_behind(variant, " joined at ticket ")};
-}
-
-bool is_streamed(std::string_view variant) {
-  return variant.find(" streams ") != std::string_view::npos;
 }
 
 std::optional<std::int64_t> read_stream_blocks(std::string_view variant) {

@@ -13,10 +13,8 @@ namespace harpe {
 // have no variants.
 [[nodiscard]] std::optional<Tiling> read_tiling(std::string_view variant);
 
-// True if thread blocks stream K: all rows are one tile, and B is read once.
-[[nodiscard]] bool is_streamed(std::string_view variant);
-// How many thread blocks stream K: "tile 128x128 stages 5 cluster 2 streams 20 by 2" has 80. None
-// where none do.
+// How many thread blocks stream K, for which all rows are one tile, and B is read once: "tile
+// 128x128 stages 5 cluster 2 streams 20 by 2" has 80. None where none do.
 [[nodiscard]] std::optional<std::int64_t> read_stream_blocks(std::string_view variant);
 
 // Into how many equal shares a kernel of few queries cuts the keys of all pairs, and into how many

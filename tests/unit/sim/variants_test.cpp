@@ -13,8 +13,6 @@ TEST(Variants, tilings_are_read_from_variants) {
                     .whole = 40}));
   EXPECT_EQ(read_tiling("tile 64x64 stages 12 streams 20 by 4"), std::nullopt);
   EXPECT_EQ(read_tiling(""), std::nullopt);
-  EXPECT_TRUE(is_streamed("tile 16x128 stages 12 streams 128"));
-  EXPECT_FALSE(is_streamed("tile 128x256 stages 4"));
   EXPECT_EQ(read_stream_blocks("tile 16x128 stages 12 streams 128"), 128);
   EXPECT_EQ(read_stream_blocks("tile 128x128 stages 5 cluster 2 streams 20 by 2"), 80);
   EXPECT_EQ(read_stream_blocks("tile 128x256 stages 4"), std::nullopt);
