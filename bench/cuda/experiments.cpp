@@ -15,7 +15,7 @@ const std::vector<Experiment>& experiments() {
        time_gemm},
       {"few_rows", "gemm", "GEMMs of 1 to 256 rows with weights in memory, beside cuBLASLt",
        time_few_rows},
-      {"exchange", "gemm", "few rows summed over ranks that share one GPU, to the bit, and timed",
+      {"exchange", "gemm", "sums over ranks that share one GPU, to the bit, and timed",
        exchange_sums},
       {"maps", "gemm", "a bias and a gelu in the kernel, beside kernels of their own",
        time_gemm_maps},

@@ -137,6 +137,7 @@ std::string describe(const device::GemmConfig& config) {
   if (device::adds(config.store)) text += " add";
   if (config.few_rows) return text + " few rows";
   if (config.groups) return text + " groups";
+  if (config.by_threads) return text + " by threads";
   if (config.cuts) text += " cuts";
   if (config.copies) text += " copies";
   for (const device::GemmMap map : maps_of(config)) {

@@ -22,10 +22,17 @@ void run(Bench& bench, const GemmCase& what, const GemmConfig& config, NamedTria
   });
 }
 
+// Those that multiply alone: variants whose threads exchange sums are checked by exchange_sums.
+std::vector<GemmConfig> configs_alone() {
+  std::vector<GemmConfig> configs = cuda::shipped_gemm_configs();
+  std::erase_if(configs, [](const GemmConfig& config) { return config.by_threads; });
+  return configs;
+}
+
 // Every shipped variant on random sizes, including odd ones, cut into panels and K chunks.
 void check_variants(Bench& bench) {
   Draw draw(bench.options().seed);
-  for (const GemmConfig& config : cuda::shipped_gemm_configs()) {
+  for (const GemmConfig& config : configs_alone()) {
     for (int turn = 0; turn < bench.times(5); ++turn) {
       GemmCase what = random_case(draw, config, 900);
       if (turn % 2 == 1) cut_at_random(draw, config, what, 4, 4);
@@ -41,7 +48,7 @@ void check_edges(Bench& bench) {
     std::int64_t m, n, k;
   };
   Draw draw(bench.options().seed + 1);
-  for (const GemmConfig& config : cuda::shipped_gemm_configs()) {
+  for (const GemmConfig& config : configs_alone()) {
     for (const Size& size : {Size{1, 1, 1}, {1, 513, 72}, {257, 8, 65}, {300, 520, 8}}) {
       GemmCase what = random_case(draw, config, 64);
       what.m =
@@ -58,7 +65,7 @@ void check_edges(Bench& bench) {
 
 // A few configurations for checks with many launches. Grouped GEMMs neither wait nor signal.
 std::vector<GemmConfig> chosen_configs(Bench& bench, Draw& draw, int wanted) {
-  std::vector<GemmConfig> chosen = cuda::shipped_gemm_configs();
+  std::vector<GemmConfig> chosen = configs_alone();
   std::erase_if(chosen, [](const GemmConfig& config) { return config.groups; });
   draw.shuffle(chosen);
   chosen.resize(std::min(chosen.size(), static_cast<std::size_t>(bench.times(wanted))));

@@ -12,8 +12,9 @@ int blocks_at_once(Gpu& gpu, const GemmConfig& config) {
   return gpu.processors() * kernel->blocks_per_multiprocessor;
 }
 
-GemmRunner::GemmRunner(Gpu& gpu, const cuda::GemmSpec& spec, const cuda::GemmChoice& choice)
-    : prepared_(must(cuda::PreparedGemm::make(gpu.library(), spec, choice))) {}
+GemmRunner::GemmRunner(Gpu& gpu, const cuda::GemmSpec& spec, const cuda::GemmChoice& choice,
+                       std::optional<int> blocks)
+    : prepared_(must(cuda::PreparedGemm::make(gpu.library(), spec, choice, blocks))) {}
 
 void GemmRunner::launch(CUstream stream) const { must(prepared_.launch(stream)); }
 

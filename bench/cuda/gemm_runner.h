@@ -1,6 +1,6 @@
 #pragma once
 
-#include <vector>
+#include <optional>
 
 #include "bench/cuda/gpu.h"
 #include "exec/cuda/kernels/gemm/prepared_gemm.h"
@@ -13,7 +13,9 @@ namespace harpe::bench {
 // One of Harpe's GEMMs, ready to be launched any number of times.
 class GemmRunner {
  public:
-  GemmRunner(Gpu& gpu, const cuda::GemmSpec& spec, const cuda::GemmChoice& choice);
+  // `blocks`: thread blocks that run at once; none: as many as the GPU has SMs.
+  GemmRunner(Gpu& gpu, const cuda::GemmSpec& spec, const cuda::GemmChoice& choice,
+             std::optional<int> blocks = std::nullopt);
   void launch(CUstream stream) const;
 
  private:

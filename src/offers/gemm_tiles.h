@@ -15,6 +15,7 @@ struct GemmTile {
   std::int64_t columns = 0;
   std::int64_t cluster = 1;  // thread blocks with tiles above each other, which share B
   bool ping_pong = false;    // two warpgroups alternate: one stores while the other multiplies
+  bool by_threads = false;  // threads store it, behind its last stage, and add up what others store
   friend bool operator==(const GemmTile&, const GemmTile&) = default;
 };
 

@@ -329,8 +329,8 @@ Activity TaskCosts::fused_copy(TaskId id) const {
   Activity activity = transfer(id);
   const bool stores = launches_.by(id) == DoneBy::FusedStore;
   if (stores) activity.start = {};
-  // Stores of a kernel of few rows for other ranks arrive no sooner than those of other kernels.
-  if (stores && launches_.is_streamed(id)) {
+  // What threads store for other ranks arrives no sooner than what other kernels store.
+  if (stores && launches_.moves_by_threads(id)) {
     const RankId to = rank_of(plan_.tasks[id.index()].writes.front());
     const RankId from = rank_of(plan_.tasks[id.index()].reads.front());
     if (from != to) {

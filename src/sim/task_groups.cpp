@@ -131,7 +131,7 @@ void TaskCosts::measure(Group& group) {
   if (work.joined > 0) take(group.activity, group.activity.work + kJoin.scaled(work.joined));
   const bool sends = stores_at_peers(launches_.of(first));
   const std::optional<Tickets> tickets = tickets_of(group, parts);
-  const bool is_slow = sends && tickets && !ideal_.tile_edges;
+  const bool is_slow = sends && tickets && !launches_.moves_by_threads(first) && !ideal_.tile_edges;
   group.tiled = tickets && launches_.of(first)->kernels.front().name == kGemmSm90;
   if (group.tiled) take(group.activity, tiled_time(*tickets, group, work));
   if (const Picoseconds least = least_of_streams(group, work); least > group.activity.work) {
@@ -212,10 +212,10 @@ double TaskCosts::copied_bytes(const Group& group) const {
   return bytes;
 }
 
-// Slows down a kernel that stores for other ranks. While stores fill the links, the copy engine
-// brings operands later. What ranks store for each other arrives as late as the last tiles that it
-// is added to. The stores of totals wait for it too, which costs most of this time by itself.
-// Fitted to plans of 2 and 4 GPUs (docs/simulator.md).
+// Slows down a kernel that stores for other ranks by TMA. While stores fill the links, the copy
+// engine brings operands later. What ranks store for each other arrives as late as the last tiles
+// that it is added to. The stores of totals wait for it too, which costs most of this time by
+// itself. Fitted to plans of 2 and 4 GPUs (docs/simulator.md).
 void TaskCosts::slow_down(Group& group) const {
   constexpr double kOfLinks = 0.1;
   constexpr double kStandstillUs = 4;

@@ -87,6 +87,12 @@ bool TaskLaunches::is_streamed(TaskId task) const {
          read_stream_blocks(launch->kernels.front().variant).has_value();
 }
 
+bool TaskLaunches::moves_by_threads(TaskId task) const {
+  const launch::Launch* const launch = of(task);
+  return launch != nullptr && !launch->kernels.empty() &&
+         harpe::moves_by_threads(launch->kernels.front().variant);
+}
+
 bool TaskLaunches::is_in_data(TaskId store) const {
   return std::ranges::any_of(launches_.signals, [&](const launch::Signal& signal) {
     return signal.is_in_data && std::ranges::find(signal.from, store) != signal.from.end();

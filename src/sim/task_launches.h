@@ -51,6 +51,8 @@ class TaskLaunches {
   [[nodiscard]] std::int64_t kernels(TaskId task) const;
   // True if its launch is a kernel of few rows, which makes all its sums at the end.
   [[nodiscard]] bool is_streamed(TaskId task) const;
+  // True if threads of its launch's kernel store sums and load those of other ranks.
+  [[nodiscard]] bool moves_by_threads(TaskId task) const;
   // True if its launch waits for signals, or for launches other than the Entry's.
   [[nodiscard]] bool follows_others(TaskId task) const;
   // True if the elements that a FusedStore stores signal their own arrival.

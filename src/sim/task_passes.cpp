@@ -2,9 +2,24 @@
 #include <numeric>
 
 #include "sim/task_costs.h"
+#include "sim/variants.h"
 
 // Memory traffic of tasks without GEMMs: sums, roundings, images.
 namespace harpe {
+namespace {
+
+// Bytes a second of addends that threads read as they arrive, and add (docs/kernels.md). With
+// ping-pong half of a kernel's threads do it for each tile.
+double rate_by_threads(std::string_view variant) {
+  constexpr double kOfStreams = 1.2e12;
+  constexpr double kWithPingPong = 2.2e12;
+  constexpr double kOfTiles = 3.6e12;
+  const std::optional<Tiling> tiling = read_tiling(variant);
+  if (!tiling) return kOfStreams;
+  return tiling->tile.ping_pong ? kWithPingPong : kOfTiles;
+}
+
+}  // namespace
 
 // The bytes that sums, roundings and images read and write, launch by launch. Each launch adds one
 // source to the result of the previous launch. A total of several sources is made beside its home,
@@ -70,10 +85,9 @@ Activity TaskCosts::added_at_home(TaskId id) const {
   Activity activity;
   activity.work =
       std::max(Picoseconds(1), leaf_bound(machine_, print(Leaf::Matmul), dtype, flops, bytes));
-  // Threads of the kernel of few rows read their addends as they arrive (docs/kernels.md).
-  constexpr double kStreamedAdds = 1.2e12;  // bytes a second
-  if (launches_.is_streamed(id)) {
-    activity.work = std::max(activity.work, from_seconds(bytes / kStreamedAdds));
+  if (launches_.moves_by_threads(id)) {
+    const double rate = rate_by_threads(launches_.of(id)->kernels.front().variant);
+    activity.work = std::max(activity.work, from_seconds(bytes / rate));
   }
   add_use(activity, find_resource(map_, ResourceKind::Sm, rank_of(finalise)),
           static_cast<double>(machine_.processor.sms));

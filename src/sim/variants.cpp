@@ -25,7 +25,8 @@ std::optional<Tiling> read_tiling(std::string_view variant) {
   return Tiling{.tile = {.rows = *rows,
                          .columns = *columns,
                          .cluster = number_behind(variant, " cluster ").value_or(1),
-                         .ping_pong = variant.find(" ping-pong") != std::string_view::npos},
+                         .ping_pong = variant.find(" ping-pong") != std::string_view::npos,
+                         .by_threads = moves_by_threads(variant)},
                 .parts = number_behind(variant, " cut ").value_or(1),
                 .whole = number_behind(variant, " behind tile "),
                 .joined = number_behind(variant, " joined at ticket ")};
@@ -36,6 +37,10 @@ std::optional<std::int64_t> read_stream_blocks(std::string_view variant) {
   if (!streams) return std::nullopt;
   return *streams * number_behind(variant, " by ").value_or(1) *
          number_behind(variant, " cluster ").value_or(1);
+}
+
+bool moves_by_threads(std::string_view variant) {
+  return read_stream_blocks(variant).has_value() || variant.ends_with(" by threads");
 }
 
 std::optional<KeyShares> read_shares(std::string_view variant) {

@@ -17,6 +17,10 @@ namespace harpe {
 // 128x128 stages 5 cluster 2 streams 20 by 2" has 80. None where none do.
 [[nodiscard]] std::optional<std::int64_t> read_stream_blocks(std::string_view variant);
 
+// Whether threads store results and load addends: where thread blocks stream K, and in variants "…
+// by threads".
+[[nodiscard]] bool moves_by_threads(std::string_view variant);
+
 // Into how many equal shares a kernel of few queries cuts the keys of all pairs, and into how many
 // groups the heads that share keys: "keys in 128 shares heads in 4 groups", or one group.
 struct KeyShares {

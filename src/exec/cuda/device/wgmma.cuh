@@ -118,6 +118,15 @@ HP_DEVICE void store_float(std::uint32_t address, float value) {
   asm volatile("st.shared.f32 [%0], %1;" ::"r"(address), "f"(value) : "memory");
 }
 
+HP_DEVICE uint4 load_eight(std::uint32_t address) {
+  uint4 eight;
+  asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(eight.x), "=r"(eight.y), "=r"(eight.z), "=r"(eight.w)
+               : "r"(address)
+               : "memory");
+  return eight;
+}
+
 HP_DEVICE void store_pair(std::uint32_t address, float low, float high) {
   asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(address), "f"(low), "f"(high) : "memory");
 }

@@ -1,6 +1,7 @@
 #include "exec/cuda/target/launch_target.h"
 
 #include "exec/cuda/device/copy_args.h"
+#include "exec/cuda/kernels/plan_launches.h"
 #include "exec/cuda/signals/device/signal_args.h"
 #include "exec/cuda/signals/reserved_sms.h"
 #include "exec/cuda/target/check_tasks.h"
@@ -16,8 +17,6 @@ constexpr std::int64_t kLeastRounded = std::int64_t{16} << 20;
 // SMs that a kernel which waits inside leaves to kernels that make what it waits for.
 constexpr std::int32_t kForKernels = 8;
 constexpr std::int32_t kCopyBlocks = 12;  // enough for a GPU's whole outgoing bandwidth
-// Measured to be faster than flags up to here (plan_times.md).
-constexpr std::int64_t kMostInData = std::int64_t{8} << 20;
 
 launch::ExchangeEngine engine_of(CollectiveEngine engine) {
   switch (engine) {

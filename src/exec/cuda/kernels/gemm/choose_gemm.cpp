@@ -37,7 +37,8 @@ GemmTile tile_of(const GemmConfig& config) {
   return {.rows = config.tile_m,
           .columns = config.tile_n,
           .cluster = config.cluster,
-          .ping_pong = config.ping_pong};
+          .ping_pong = config.ping_pong,
+          .by_threads = config.by_threads};
 }
 
 // Clocks of an SM for one stage. With `reads_memory` each byte of B is read once, from memory, at
@@ -48,14 +49,16 @@ double stage_clocks(const GemmConfig& config, std::int64_t active_blocks, bool r
   const double rate = reads_memory ? std::min(cached, kStreamedThroughCache / active) : cached;
   const double clocks = harpe::stage_clocks(tile_of(config), rate);
   if (!reads_memory) return clocks;
-  return std::max(clocks,
-                  config.b_bytes() * active / config.cluster / streamed_from_memory(active));
+  // Fitted to six sums of 48 to 128 rows on two H200, where a kernel follows one like it.
+  constexpr double kBehindLike = 2500;
+  const double memory = config.by_threads ? kBehindLike : streamed_from_memory(active);
+  return std::max(clocks, config.b_bytes() * active / config.cluster / memory);
 }
 
 // Whether C is one row of tiles. As in groups, each weight then serves few rows, and the L2 cache
 // does not hold what another tile reads again.
 bool has_one_row_of_tiles(const GemmSpec& spec, const GemmConfig& config) {
-  return spec.panels.size() == 1 && spec.panels.front().rows <= config.tile_m * config.cluster;
+  return row_panels(spec) == 1 && spec.panels.front().rows <= config.tile_m * config.cluster;
 }
 
 // ring_clocks of a tile kernel. Of a band of `group` rows of tiles, those above each other load the
@@ -160,6 +163,21 @@ double held_clocks(const GemmSpec& spec, const GemmChoice& choice, const Tickets
   return most + tickets.cut_clocks();
 }
 
+// Whether the kernel adds up what all ranks have stored here, its own sums among them.
+bool adds_up_all(const GemmSpec& spec) {
+  return std::ranges::any_of(spec.panels, [](const GemmPanelSpec& panel) {
+    return panel.rows_of >= 0 && !panel.addends.empty();
+  });
+}
+
+// Clocks from the last tile that it leaves until all ranks' sums are added up, besides what their
+// bytes take on the link. With ping-pong half of the threads do it. Kernels for few rows join parts
+// before, pairs of them strips. Fitted to 21 sums on two H200.
+double add_up_all_clocks(const GemmConfig& config) {
+  if (!config.few_rows) return config.ping_pong ? 8000 : 4000;
+  return config.cluster == 1 ? 6500 : 14000;
+}
+
 // What leaves a kernel that computes sums over ranks.
 struct Exchange {
   std::size_t sent = 0;  // its first panels, whose sums other ranks add
@@ -184,18 +202,19 @@ Exchange exchange_of(const GemmSpec& spec) {
 // Clocks from the last tile until the exchange is done: ranks are in step, so the sums that this
 // one awaits arrive as its own do elsewhere. A wave of tiles leaves as a whole, and its totals
 // leave once the sums of the others have arrived. Where all tiles are one wave, nothing overlaps.
-// Of many waves the last one is less than the error of an estimate.
-double exchange_clocks(const Exchange& exchange, const Tickets& tickets, double tile_clocks) {
+// `hop`: until what has arrived is added. Of many waves the last one is less than the error of an
+// estimate.
+double exchange_clocks(const Exchange& exchange, const Tickets& tickets, double tile_clocks,
+                       double hop) {
   constexpr double kMostWaves = 8;
-  constexpr double kHop = 4000;  // until what has arrived is added
-  constexpr double kCut = 0.4;   // of a tile: fitted to three plans of few waves with cut tiles
+  constexpr double kCut = 0.4;  // of a tile: fitted to three plans of few waves with cut tiles
   const double all = tickets.steps(0, tickets.panels() - 1);
   if (exchange.sent == 0 || all > kMostWaves) return 0;
   const double first = tickets.steps(0, exchange.sent - 1);
   const double sums = exchange.sums / kLink;
   const double totals = exchange.totals / kLink;
   const double arrived =
-      std::max(first * tile_clocks + sums / std::ceil(first), tile_clocks + sums) + kHop;
+      std::max(first * tile_clocks + sums / std::ceil(first), tile_clocks + sums) + hop;
   const double added = std::max(all * tile_clocks, arrived) + totals / std::max(1.0, all - first);
   const double cut = all < 3 && tickets.cut_clocks() > 0 ? kCut * tile_clocks : 0;
   return std::max(added, tile_clocks + sums + totals) - all * tile_clocks + cut;
@@ -238,7 +257,9 @@ Estimate estimate_streamed(const GemmSpec& spec, const GemmConfig& config, int b
   const double turns = turn_clocks(spec, tiles, found.streams);
   const Exchange exchange = exchange_of(spec);  // all sums leave at the end
   const double exchanged = (exchange.sums + exchange.totals) / kLink;
-  return {.choice = choice, .clocks = found.clocks + stores + turns + exchanged + lag_clocks(spec)};
+  const double added = adds_up_all(spec) ? add_up_all_clocks(config) : 0;
+  return {.choice = choice,
+          .clocks = found.clocks + stores + turns + exchanged + added + lag_clocks(spec)};
 }
 
 // `rounds` > 0: behind so many tiles of each other cluster, those that copy compute too.
@@ -256,7 +277,8 @@ Estimate estimate_tiled(const GemmSpec& spec, const GemmConfig& config, int bloc
   const auto tile_clocks = [&](std::int64_t at_once) {
     const std::int64_t active = std::min(all, at_once) * config.cluster;
     double stage = stage_clocks(config, active, is_one_row || config.groups);
-    if (!config.groups) stage = std::max(stage, fill_clocks(spec, config, choice.group, active));
+    const bool is_filled = !config.groups && (!config.by_threads || config.ping_pong);
+    if (is_filled) stage = std::max(stage, fill_clocks(spec, config, choice.group, active));
     return least * stage + store_clocks(tile_of(config));
   };
   choice.joined = static_cast<int>(rounds * clusters);
@@ -273,7 +295,9 @@ Estimate estimate_tiled(const GemmSpec& spec, const GemmConfig& config, int bloc
     clocks = held_clocks(spec, choice, tickets, tile_clocks(tiles));
   }
   if (!config.groups) clocks = std::max(clocks, memory_clocks(spec));
-  clocks += exchange_clocks(exchange_of(spec), tickets, tile_clocks(tiles));
+  constexpr double kHop = 4000;
+  const double hop = config.by_threads ? add_up_all_clocks(config) : kHop;
+  clocks += exchange_clocks(exchange_of(spec), tickets, tile_clocks(tiles), hop);
   return {.choice = choice, .clocks = edge_clocks(spec, config) + clocks};
 }
 

@@ -11,6 +11,7 @@
 #include "exec/cuda/kernels/gemm/device/gemm_order.h"
 #include "exec/cuda/kernels/gemm/few_rows.h"
 #include "exec/cuda/kernels/gemm/gemm_variants.h"
+#include "exec/cuda/kernels/plan_launches.h"
 #include "exec/cuda/kernels/spec_checks.h"
 #include "support/check.h"
 
@@ -96,15 +97,39 @@ GemmConfig config_for(const GemmSpec& spec, GemmConfig tile) {
 }
 
 // Whether the variant stores panels that share rows as the spec requires. The few-row kernel stores
-// the sums without addends, or totals; tile kernels store the other panel's result.
+// the sums without addends, or totals; tile kernels store the other panel's result, or, by threads,
+// the sums without addends and one total of what kernels have stored.
 bool stores_again(const GemmSpec& spec, const GemmConfig& config) {
   return std::ranges::all_of(spec.panels, [&](const GemmPanelSpec& panel) {
     if (has_own_rows(panel)) return true;
     const bool is_of_sum = spec.panels[static_cast<std::size_t>(panel.rows_of)].addends.empty();
-    if (config.few_rows) return !panel.is_copy || is_of_sum;
+    if (config.few_rows || config.by_threads) return !panel.is_copy || is_of_sum;
     return config.store == device::GemmStore::Bulk && panel.addends.empty() &&
            (panel.is_copy || is_of_sum);
   });
+}
+
+// Whether threads of tile kernels may exchange the spec's sums: each panel of its own rows leaves
+// its sums to a panel that adds them up, which no rank awaits.
+bool suits_threads(const GemmSpec& spec) {
+  if (std::ssize(spec.panels) > device::kMostNotedPanels) return false;
+  std::vector<bool> has_total(spec.panels.size(), false);
+  std::int64_t awaited = 0;
+  std::int64_t addends = 0;
+  for (const GemmPanelSpec& panel : spec.panels) {
+    if (panel.addends.empty()) continue;
+    if (has_own_rows(panel) || is_awaited(panel)) return false;
+    has_total[static_cast<std::size_t>(panel.rows_of)] = true;
+    addends += std::ssize(panel.addends);
+    const auto from_ranks = std::ranges::count_if(panel.addends, [](const GemmAddendSpec& addend) {
+      return addend.ready.flag != nullptr || addend.is_in_data;
+    });
+    awaited += from_ranks * panel.rows * spec.n * device::bytes_of(spec.in);
+  }
+  for (std::size_t i = 0; i < spec.panels.size(); ++i) {
+    if (has_own_rows(spec.panels[i]) && !has_total[i]) return false;
+  }
+  return addends <= device::kMostNotedAddends && awaited <= kMostInData;
 }
 
 // Addends are of bf16 alone: f16 sums may exceed the range of the f16 in which they arrive.
@@ -112,6 +137,7 @@ bool serves(const GemmSpec& spec, const GemmConfig& config) {
   const bool adds = config.takes_addends() && spec.in == device::Element::BF16;
   return ships(config) && config.groups == has_groups(spec) && stores_again(spec, config) &&
          (!config.few_rows || suits_few_rows(spec, config)) &&
+         (!config.by_threads || suits_threads(spec)) &&
          (spec.copy_blocks == 0 || (config.copies && !config.m_major)) &&
          (adds || !has_addends(spec));
 }

@@ -68,7 +68,7 @@ struct GemmPanelSpec {
   std::vector<GemmAddendSpec> addends = {};
   std::vector<GemmMapOperandSpec> map_operands = {};  // one for each of GemmSpec::maps
   int fused_store = -1;  // index in GemmSpec::fused_stores; then `done` is 0
-  // Few rows: readers poll the stored elements, and the fused store raises no signal. `c` is 0
+  // By threads: readers poll the stored elements, and the fused store raises no signal. `c` is 0
   // where a test drops the signal: then nothing is stored.
   bool is_in_data = false;
   // Grouped GEMM: the first row of the group's B in the array of all B, and how many rows of the

@@ -12,6 +12,7 @@ constexpr std::string_view kBehind = " behind tile ";
 constexpr std::string_view kJoined = " joined at ticket ";
 constexpr std::string_view kStreams = " streams ";
 constexpr std::string_view kOfBlocks = " by ";
+constexpr std::string_view kByThreads = " by threads";
 
 // Removes `word` and the number after it from the front of `text`; returns the number.
 std::optional<int> take_count(std::string_view word, std::string_view& text) {
@@ -28,7 +29,8 @@ std::string print_tile(const device::GemmConfig& config) {
   return "tile " + std::to_string(config.tile_m) + "x" + std::to_string(config.tile_n) +
          " stages " + std::to_string(config.stages) +
          (config.cluster > 1 ? " cluster " + std::to_string(config.cluster) : "") +
-         (config.ping_pong ? " ping-pong" : "") + (config.swapped ? " swapped" : "");
+         (config.ping_pong ? " ping-pong" : "") + (config.swapped ? " swapped" : "") +
+         (config.by_threads ? std::string(kByThreads) : "");
 }
 
 // Reads how a kernel of tiles cuts them, and when copying thread blocks join; false if it cannot.
@@ -67,7 +69,9 @@ std::string print(const GemmChoice& choice) {
   return text;
 }
 
-bool is_of_few_rows(std::string_view text) { return text.find(kStreams) != std::string_view::npos; }
+bool moves_by_threads(std::string_view text) {
+  return text.find(kStreams) != std::string_view::npos || text.ends_with(kByThreads);
+}
 
 std::optional<GemmChoice> find_gemm_choice(const GemmSpec& spec, std::string_view text) {
   for (const device::GemmConfig& config : gemm_configs(spec)) {

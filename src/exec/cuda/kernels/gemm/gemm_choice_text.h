@@ -12,8 +12,8 @@ namespace harpe::cuda {
 // K "… cut 3 behind tile 40".
 [[nodiscard]] std::string print(const GemmChoice& choice);
 
-// Whether the text names a few-row variant, in which threads store C and load addends.
-[[nodiscard]] bool is_of_few_rows(std::string_view text);
+// Whether the text names a variant in which threads store C and load addends.
+[[nodiscard]] bool moves_by_threads(std::string_view text);
 
 // Parses such a text; none where no variant that can run the spec has this name or can cut its
 // tiles so. Requires: check(spec, blocks) is ok.

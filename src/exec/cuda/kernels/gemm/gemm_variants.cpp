@@ -48,6 +48,12 @@ constexpr GemmConfig copying(GemmConfig config) {
   return config;
 }
 
+constexpr GemmConfig by_threads(GemmConfig config) {
+  config.cuts = false;
+  config.by_threads = true;
+  return config;
+}
+
 constexpr GemmConfig of_groups(GemmConfig config) {
   config.cuts = false;
   config.groups = true;
@@ -91,6 +97,12 @@ constexpr std::array kTiles = {
     in_stage(swapped(tile(192, 256, 4, 1))),
     copying(swapped(tile(208, 128, 5, 1, 4))),
     copying(swapped(tile(224, 128, 4, 1, 4))),
+    by_threads(tile(128, 64, 8, 1)),
+    by_threads(tile(128, 128, 6, 2)),
+    by_threads(ping_pong(tile(128, 128, 6, 2))),
+    by_threads(ping_pong(swapped(tile(96, 64, 9, 2, 4)))),
+    by_threads(swapped(tile(96, 128, 6, 2, 4))),
+    by_threads(swapped(tile(160, 128, 5, 2, 4))),
     of_groups(ping_pong(tile(64, 256, 4, 1))),
     of_groups(tile(128, 256, 4, 1)),
     few_rows(8, 128, 12),
@@ -177,7 +189,8 @@ std::string name_of(const GemmConfig& config) {
          (config.m_major ? "_km_" : "_") + layout + "_" + tile_text(config) + "_c" +
          std::to_string(config.cluster) + (config.ping_pong ? "_pingpong" : "") +
          (config.groups ? "_groups" : "") + (config.few_rows ? "_few_rows" : "") +
-         (config.swapped ? "_swapped" : "") + suffix_of(config.store) + map_suffix_of(config);
+         (config.swapped ? "_swapped" : "") + (config.by_threads ? "_by_threads" : "") +
+         suffix_of(config.store) + map_suffix_of(config);
 }
 
 const char* text(bool value) { return value ? "true" : "false"; }
@@ -196,13 +209,13 @@ std::string config_text(const GemmConfig& config) {
          ", .few_rows = " + text(config.few_rows) +
          (config.boxes_in_stage ? ", .boxes_in_stage = true" : "") +
          (config.m_major ? ", .m_major = true" : "") + (config.swapped ? ", .swapped = true" : "") +
-         maps_text(config) + "}";
+         (config.by_threads ? ", .by_threads = true" : "") + maps_text(config) + "}";
 }
 
 bool same_tile(const GemmConfig& one, const GemmConfig& other) {
   return one.tile_m == other.tile_m && one.tile_n == other.tile_n && one.cluster == other.cluster &&
          one.ping_pong == other.ping_pong && one.swapped == other.swapped &&
-         one.few_rows == other.few_rows;
+         one.few_rows == other.few_rows && one.by_threads == other.by_threads;
 }
 
 // m_major ships with the tiles that weight gradients use, where A is stored as its transpose and B
@@ -231,7 +244,9 @@ std::span<const GemmConfig> gemm_tiles() { return kTiles; }
 bool ships(const GemmConfig& config) {
   if (!device::legal(config)) return false;
   if (config.out != Element::F32 && config.out != config.in) return false;
-  if (config.groups || config.few_rows) return config.store == GemmStore::Bulk;
+  // Addends are of bf16 alone.
+  if (config.by_threads && config.in != Element::BF16) return false;
+  if (config.groups || config.few_rows || config.by_threads) return config.store == GemmStore::Bulk;
   if (config.m_major && !has_m_major_for(config)) return false;
   // With maps the result has the input type; a single added row may also have an f32 result.
   const bool is_row = config.maps[0] == GemmMap::AddRow && config.maps[1] == GemmMap::None;

@@ -115,8 +115,8 @@ Checked<std::optional<LaunchSpecs>> plan_gemms(const LaunchChoice& choice,
   return fast;
 }
 
-bool is_for_few_rows(const launch::Kernel& kernel) {
-  return kernel.name == kGemmSm90 && is_of_few_rows(kernel.variant);
+bool moves_gemm_by_threads(const launch::Kernel& kernel, DType dtype) {
+  return kernel.name == kGemmSm90 && size_in_bytes(dtype) == 2 && moves_by_threads(kernel.variant);
 }
 
 }  // namespace
@@ -124,10 +124,7 @@ bool is_for_few_rows(const launch::Kernel& kernel) {
 KernelFamily gemm_family() {
   return {.plan = plan_gemms,
           .variants = gemm_variants,
-          .moves_by_threads =
-              [](const launch::Kernel& kernel, DType dtype) {
-                return size_in_bytes(dtype) == 2 && is_for_few_rows(kernel);
-              },
+          .moves_by_threads = moves_gemm_by_threads,
           .bounds_epochs = [](const launch::Kernel& kernel) { return kernel.name == kGemmSm90; }};
 }
 

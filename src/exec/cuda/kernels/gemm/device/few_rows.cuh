@@ -349,7 +349,7 @@ HP_DEVICE int note_addends(const GemmArgs& args, const FewRowsShared<kConfig>& s
   for (int i = 0; i < index; ++i) first += panel_of(args, i).addends;
   const GemmPanel& panel = panel_of(args, index);
   for (int i = 0; i < panel.addends && first + i < kMostNotedAddends; ++i) {
-    shared.control().addends[first + i] = note_of(k_chunk_of(args, panel.first_addend + i));
+    shared.control().addends[first + i] = addend_of(k_chunk_of(args, panel.first_addend + i));
   }
   return first;
 }

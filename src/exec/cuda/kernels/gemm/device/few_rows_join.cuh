@@ -4,6 +4,7 @@
 #include "exec/cuda/device/parts.cuh"
 #include "exec/cuda/device/wait.cuh"
 #include "exec/cuda/device/wgmma.cuh"
+#include "exec/cuda/kernels/gemm/device/addends.cuh"
 #include "exec/cuda/kernels/gemm/device/few_rows_order.h"
 #include "exec/cuda/kernels/gemm/device/gemm_store.cuh"
 
@@ -30,17 +31,6 @@ struct alignas(16) RowsPanel {
   std::int8_t is_in_data;
   std::int16_t first_noted;  // index of its first addend among the noted ones of all panels
 };
-
-// The same of an addend.
-struct RowsAddend {
-  void* address;
-  std::int64_t stride;
-  std::int32_t is_in_data;
-};
-
-HP_DEVICE RowsAddend note_of(const GemmKChunk& addend) {
-  return {.address = addend.address, .stride = addend.stride, .is_in_data = addend.is_in_data};
-}
 
 // Shared memory of a thread block: barriers, stages of A and B, each aligned to 1,024 bytes, then
 // for each consumer the inbox for the stream's other blocks, in which it also stages C later.
@@ -77,7 +67,7 @@ struct FewRowsShared {
                                             int index) const {
     const int noted = panel.first_noted + index;
     if (noted < kMostNotedAddends) return control().addends[noted];
-    return note_of(k_chunk_of(args, panel.first_addend + index));
+    return addend_of(k_chunk_of(args, panel.first_addend + index));
   }
   [[nodiscard]] HP_DEVICE char* a(int slot) const {
     return base + GemmConfig::kBarrierBytes + slot * kConfig.slot_stages() * kConfig.stage_bytes();

@@ -20,9 +20,7 @@ HP_DEVICE void store_eight(const GemmArgs& args, const RowsPanel& panel, int row
     if (column + 4 < args.n) *reinterpret_cast<float4*>(to + 16) = high;
   } else {
     if (column >= args.n) return;
-    const uint4 eight =
-        make_uint4(pack<kConfig.out>(low.x, low.y), pack<kConfig.out>(low.z, low.w),
-                   pack<kConfig.out>(high.x, high.y), pack<kConfig.out>(high.z, high.w));
+    const uint4 eight = pack_eight<kConfig.out>(low, high);
     if (panel.is_in_data != 0) {
       if (panel.c != nullptr) store_in_data(reinterpret_cast<uint4*>(to), eight);
     } else {

@@ -5,6 +5,7 @@
 #include "exec/cuda/device/tma.cuh"
 #include "exec/cuda/device/wait.cuh"
 #include "exec/cuda/device/wgmma.cuh"
+#include "exec/cuda/kernels/gemm/device/gemm_exchange.cuh"
 #include "exec/cuda/kernels/gemm/device/gemm_load.cuh"
 #include "exec/cuda/kernels/gemm/device/gemm_store.cuh"
 #include "exec/cuda/kernels/gemm/device/gemm_walk.cuh"
@@ -82,13 +83,13 @@ HP_DEVICE void release_stage(const GemmShared<kConfig>& shared, int stage) {
   }
 }
 
-// Consumer warpgroup `consumer`: computes its blocks of C and passes them to the epilogue.
-template <GemmConfig kConfig>
-HP_DEVICE void multiply_tiles(const GemmArgs& args, const GemmShared<kConfig>& shared,
-                              int consumer) {
-  constexpr int kTurn = 3;  // named barriers: 1 and 2 belong to hand_on
+// Consumer warpgroup `consumer`: computes its blocks of C and passes each to the epilogue, as
+// finish(walk, the stage of its last K block, sums).
+template <GemmConfig kConfig, class Finish>
+HP_DEVICE void multiply_tiles(const GemmArgs& args, const GemmShared<kConfig>& shared, int consumer,
+                              Finish finish) {
+  constexpr int kTurn = 3;  // named barriers: 1 and 2 belong to the epilogue
   Ring<kConfig.stages> ring;
-  Ring<kConfig.boxes> boxes;
   if (kConfig.ping_pong && consumer == 1) arrive_threads(kTurn, 256);
   for (GemmWalk<kConfig> walk(args, shared.rows()); walk.locate(); walk.next()) {
     if (!walk.mine(consumer)) {
@@ -97,7 +98,8 @@ HP_DEVICE void multiply_tiles(const GemmArgs& args, const GemmShared<kConfig>& s
     }
     GemmSums<kConfig> sums;
     // K blocks from `products` on are addends; unlike KMajor B they have rows along N.
-    constexpr bool kTurns = kConfig.takes_addends() && kConfig.layout == GemmLayout::KMajor;
+    constexpr bool kTurns =
+        kConfig.takes_addends() && !kConfig.by_threads && kConfig.layout == GemmLayout::KMajor;
     const int products = walk.panel().products - walk.first_block();
     int before = 0;
     if constexpr (kConfig.ping_pong) sync_threads(kTurn + consumer, 256);
@@ -130,7 +132,7 @@ HP_DEVICE void multiply_tiles(const GemmArgs& args, const GemmShared<kConfig>& s
     } else {
       release_stage<kConfig>(shared, before);
     }
-    hand_on<kConfig>(args, shared, walk, consumer, before, sums, boxes);
+    finish(walk, before, sums);
   }
 }
 
@@ -170,7 +172,10 @@ HP_DEVICE void init_boxes(const GemmShared<kConfig>& shared) {
     init_barrier(&control.stored[0][0] + lane, 1);
     (&control.skipped[0][0])[lane] = 0;
   }
-  if (lane == 0) control.poisoned = control.arrived = 0;
+  if (lane == 0) {
+    control.poisoned = control.arrived = 0;
+    if constexpr (kConfig.by_threads) init_barrier(&control.may_store, 1);
+  }
   fence_barrier_init();
 }
 
@@ -219,11 +224,11 @@ HP_DEVICE void copy_granules(const GemmArgs& args, const GemmShared<kConfig>& sh
 }
 
 // By a whole warp whose threads store or copy, before they do. Where the kernel bounds the
-// execution, waits until the rank may store.
-HP_DEVICE void begin_stores(const GemmArgs& args, bool raises) {
-  if (args.bounds.ended == nullptr) return;
+// execution, waits until the rank may store; false: that wait failed.
+HP_DEVICE bool begin_stores(const GemmArgs& args, bool raises) {
+  if (args.bounds.ended == nullptr) return true;
   let_next_kernel_begin();
-  begin_bounds(args.wait, args.bounds, raises);
+  return begin_bounds(args.wait, args.bounds, raises);
 }
 
 // By a thread after its stores or copies are complete, not only read.
@@ -320,11 +325,21 @@ HP_DEVICE void bring_operands(const GemmArgs& args, const GemmShared<kConfig>& s
   }
 }
 
-// Warps 1 and 2, one for each consumer.
+// By warp 1: lets the consumers store by threads once they know where and the rank may store.
+template <GemmConfig kConfig>
+HP_DEVICE void let_store(const GemmArgs& args, const GemmShared<kConfig>& shared) {
+  note_panels<kConfig>(args, shared);
+  if (!begin_stores(args, true)) mark_poisoned(shared.control().poisoned);
+  __syncwarp();
+  if (elected()) arrive(&shared.control().may_store);
+}
+
+// Warps 1 and 2, one for each consumer. Where consumers store by threads, warp 1 lets them begin,
+// since they multiply before that.
 template <GemmConfig kConfig>
 HP_DEVICE void store_results(const GemmArgs& args, const GemmShared<kConfig>& shared,
                              bool has_copied, int warp) {
-  constexpr bool kStores = in_bulk(kConfig.store);
+  constexpr bool kStores = !kConfig.stores_by_consumers();
   meet<kConfig>();
   wait_barrier(&shared.control().begun, 0);
   await_kernel_before();
@@ -337,6 +352,8 @@ HP_DEVICE void store_results(const GemmArgs& args, const GemmShared<kConfig>& sh
       if (!has_copied) note_end(args.wait);
     }
     __syncwarp();
+  } else if constexpr (kConfig.by_threads) {
+    if (warp == 1) let_store<kConfig>(args, shared);
   }
 }
 
@@ -353,13 +370,28 @@ HP_DEVICE void await_operands(const GemmArgs& args, const GemmShared<kConfig>& s
 template <GemmConfig kConfig>
 HP_DEVICE void consume(const GemmArgs& args, const GemmShared<kConfig>& shared, bool has_copied,
                        int consumer) {
-  constexpr bool kStores = !in_bulk(kConfig.store);
+  constexpr bool kStores = kConfig.stores_by_consumers();
   meet<kConfig>();
   wait_barrier(&shared.control().begun, 0);
   grow_registers<kConfig.consumer_registers()>();
   await_kernel_before();
-  if (kStores) begin_stores(args, consumer == 0 && threadIdx.x % 128 < 32 && !has_copied);
-  multiply_tiles<kConfig>(args, shared, consumer);
+  if (kStores && !kConfig.by_threads) {
+    begin_stores(args, consumer == 0 && threadIdx.x % 128 < 32 && !has_copied);
+  }
+  if constexpr (kConfig.by_threads) {
+    SumStore<kConfig> store(args, shared, consumer);
+    multiply_tiles<kConfig>(args, shared, consumer,
+                            [&](const GemmWalk<kConfig>& walk, int, const GemmSums<kConfig>& sums) {
+                              store.store(walk, sums);
+                            });
+    add_up_tiles<kConfig>(args, shared, consumer);
+  } else {
+    Ring<kConfig.boxes> boxes;
+    multiply_tiles<kConfig>(args, shared, consumer,
+                            [&](const GemmWalk<kConfig>& walk, int stage, GemmSums<kConfig>& sums) {
+                              hand_on<kConfig>(args, shared, walk, consumer, stage, sums, boxes);
+                            });
+  }
   if (kStores && args.bounds.ended != nullptr) sync_threads(1 + consumer, 128);
   if (kStores && threadIdx.x % 128 == 0) {
     end_stores(args);

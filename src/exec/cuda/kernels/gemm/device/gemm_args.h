@@ -14,8 +14,8 @@
 // - rows of C that leave: a panel for each destination, with C at the peer's address and either a
 //   counter there or a signal that is raised once the whole panel is stored;
 // - addends, sums that arrive: further K chunks of C's shape, multiplied by the identity;
-// - sums that all ranks need (few rows): panels of the same rows, one for each rank, and one panel
-//   that adds up what all ranks have stored here;
+// - sums that all ranks need (by threads): panels of the same rows, one for each rank, and one
+//   panel that adds up what all ranks have stored here;
 // - totals that all ranks need: a panel that is stored at each rank;
 // - a bias and a gelu: maps of what is stored (GemmConfig::maps);
 // - grouped GEMMs, such as experts: consecutive panels share a B, and the kernel reads how many of
@@ -39,9 +39,9 @@ struct GemmKChunk {
   std::int32_t is_addend;
   std::int32_t a_bytes;     // bytes of A in a stage: a box of A or of the identity
   std::int32_t rest_bytes;  // the same with `rest`
-  void* address;            // few rows: of an addend, which has no map
-  std::int64_t stride;      // few rows: elements from row to row of the addend
-  std::int32_t is_in_data;  // few rows: the kernel polls the addend's elements, not `ready.flag`
+  void* address;            // of an addend that threads load, which has no map
+  std::int64_t stride;      // elements from row to row of that addend
+  std::int32_t is_in_data;  // threads poll the addend's elements, not `ready.flag`
 };
 
 struct GemmPanel {
@@ -51,17 +51,17 @@ struct GemmPanel {
   std::uint32_t* done;     // grows by one per block of C that a consumer stored; null: not counted
   std::uint32_t arrivals;  // not 0: at this count `done` is reset to 0 and `raise` is raised
   RaiseTarget raise;
-  std::int32_t is_in_data;  // few rows: no signal is raised; readers poll the elements
+  std::int32_t is_in_data;  // stored by threads: no signal is raised; readers poll the elements
   std::int32_t rows;
   std::int32_t first_tile;  // cluster tiles of all preceding panels
   Divisor last_band;        // rows of cluster tiles in the last band (GemmArgs::group)
   std::int32_t first_k_chunk;
   std::int32_t k_blocks;  // blocks of 64 columns, of all K chunks and addends
   std::int32_t products;  // blocks of K chunks alone; those of addends follow
-  std::int32_t addends;   // few rows: number of addends; the panel is stored after they arrived
+  std::int32_t addends;   // of those that threads load; the panel is stored after they arrived
   std::int32_t first_addend;
-  // The panel whose rows this one shares, -1: it has its own. Few rows: it stores that panel's
-  // sums, or the total of its addends. Tile kernels: it stores what that panel stores.
+  // The panel whose rows this one shares, -1: it has its own. By threads: it stores that panel's
+  // sums, or the total of its addends. By TMA: it stores what that panel stores.
   std::int32_t rows_of;
   std::int32_t b_first;  // groups: the row of GemmArgs::b at which the group's B begins
   UsedRows used;         // groups
@@ -100,7 +100,7 @@ struct GemmArgs {
   std::int32_t has_addends;
   // K chunks and addends that have a flag; few rows: and the waits of `bounds`. 0: awaits nothing.
   std::int32_t waits;
-  std::int32_t addend_flags;  // few rows: those that are addends and not in data
+  std::int32_t addend_flags;  // those of addends that threads load and that are not in data
   std::int32_t n;
   std::int32_t n_tiles;     // ceil(n / tile_n)
   std::int32_t tiles;       // cluster tiles of all panels; few rows: n_tiles

@@ -49,6 +49,7 @@ struct GemmConfig {
   bool boxes_in_stage = false;  // boxes of C lie in the stage of the tile's last K block
   bool m_major = false;         // A is stored as its transpose: rows of memory lie along M
   bool swapped = false;         // the rows of a wgmma are columns of C, so tile_m is free
+  bool by_threads = false;      // consumers store C and add up what other ranks store here
   static constexpr int kMostMaps = 2;
   GemmMap maps[kMostMaps] = {};  // applied in this order, None after the last; none with few_rows
 
@@ -111,6 +112,8 @@ struct GemmConfig {
     return !groups && !m_major && (layout == GemmLayout::NMajor || !has_maps());
   }
   HP_SHARED_CODE bool has_maps() const { return maps[0] != GemmMap::None; }
+  // Whether consumers store C, and not the store warps.
+  HP_SHARED_CODE bool stores_by_consumers() const { return by_threads || !in_bulk(store); }
   HP_SHARED_CODE int staged_boxes() const { return in_bulk(store) ? boxes : 0; }
 
   // Grouped GEMM: a tile has kChunks chunks of rows, each from one panel.
@@ -166,6 +169,13 @@ HP_SHARED_CODE bool legal_few_rows(const GemmConfig& config) {
          config.shared_bytes() <= kSharedMemoryLimit;
 }
 
+// Boxes of C have rows of 128 bytes, and each consumer adds up the tiles that it has multiplied.
+HP_SHARED_CODE bool legal_by_threads(const GemmConfig& config) {
+  return config.store == GemmStore::Bulk && config.out != Element::F32 && config.tile_n % 64 == 0 &&
+         !config.cuts && !config.copies && !config.groups && !config.has_maps() &&
+         !config.m_major && !config.boxes_in_stage;
+}
+
 // What a variant must satisfy. A consumer thread holds at most 192 accumulators.
 HP_SHARED_CODE bool legal(const GemmConfig& config) {
   if (config.few_rows) return legal_few_rows(config) && !config.m_major;
@@ -186,6 +196,7 @@ HP_SHARED_CODE bool legal(const GemmConfig& config) {
           (!config.ping_pong && in_bulk(config.store) && config.stage_bytes() % 2048 == 0 &&
            config.boxes * config.box_bytes() <= config.stage_bytes() / 2)) &&
          (!config.m_major || (config.tile_m % 64 == 0 && !config.groups)) &&
+         (!config.by_threads || legal_by_threads(config)) &&
          config.shared_bytes() <= kSharedMemoryLimit;
 }
 

@@ -200,7 +200,7 @@ HP_DEVICE void load_stages(const GemmArgs& args, const GemmShared<kConfig>& shar
           continue;
         }
         const int k = block * GemmConfig::kTileK;
-        const bool is_addend = kConfig.takes_addends() && k_chunk.is_addend;
+        const bool is_addend = kConfig.takes_addends() && !kConfig.by_threads && k_chunk.is_addend;
         wait_barrier(&control.emptied[ring.slot], ring.parity ^ 1);
         arrive_expecting(&control.filled[ring.slot], k_chunk.bytes);
         if (!is_addend && !comes_late) load_b_at(k);

@@ -235,6 +235,33 @@ HP_DEVICE void for_each_k_chunk(const GemmArgs& args, const GemmWalk<kConfig>& w
 template <GemmConfig kConfig>
 using GemmSums = float[kConfig.slices()][kConfig.slice_sums()];
 
+// What threads that store need of a panel, and of an addend. They are in shared memory: behind the
+// last K block a read of a kernel argument takes hundreds of clocks.
+struct NotedPanel {
+  std::uint16_t* c;
+  std::int64_t stride;  // elements from row to row
+  std::int32_t first_addend;
+  std::int32_t first_noted;  // index of its first addend among the noted ones
+  std::int16_t addends;
+  std::int8_t rows_of;  // as GemmPanel's
+  std::int8_t is_in_data;
+};
+
+struct RowsAddend {
+  void* address;
+  std::int64_t stride;  // elements from row to row
+  std::int32_t is_in_data;
+};
+
+template <bool kNotes>
+struct NotedPanels {};
+
+template <>
+struct NotedPanels<true> {
+  NotedPanel panels[kMostNotedPanels];
+  RowsAddend addends[kMostNotedAddends];  // those of all panels, in their order
+};
+
 // Shared memory of a thread block, aligned to 1,024 bytes: barriers, then stages of A and B and
 // boxes of C, each aligned to 1,024 bytes, then the groups' row counts.
 template <GemmConfig kConfig>
@@ -250,6 +277,8 @@ struct GemmShared {
     std::uint32_t poisoned;
     Barrier copied[kConfig.copies ? kCopySlots : 1];
     std::uint32_t arrived;  // number of flags that warp 3 has acquired, in the order of their use
+    Barrier may_store;      // by_threads: `noted` is written, and the consumers may store
+    NotedPanels<kConfig.by_threads> noted;
   };
   static_assert(sizeof(Control) <= GemmConfig::kBarrierBytes);
 
