@@ -169,6 +169,15 @@ bool TaskLaunches::follows_others(TaskId task) const {
          });
 }
 
+bool TaskLaunches::awaits_engine(TaskId task) const {
+  const launch::Launch* const launch = of(task);
+  if (launch == nullptr) return false;
+  return std::ranges::any_of(launch->awaits, [&](launch::SignalId signal) {
+    return std::ranges::any_of(launches_.signals[signal.index()].from,
+                               [&](TaskId from) { return of(from)->raised_by_engine; });
+  });
+}
+
 bool TaskLaunches::agrees_to_end(TaskId exit) const {
   const launch::Launch* const launch = of(exit);
   return launch != nullptr && bounds_epoch(launch->rank) &&

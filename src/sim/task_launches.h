@@ -65,6 +65,8 @@ class TaskLaunches {
   [[nodiscard]] bool is_by_nccl(TaskId task) const;
   // True if the rank's Entry has no kernel of its own, because another kernel bounds the execution.
   [[nodiscard]] bool bounds_epoch(RankId rank) const { return bounded_.contains(rank); }
+  // True if its launch waits, before its first kernel, for a signal that a copy engine raises.
+  [[nodiscard]] bool awaits_engine(TaskId task) const;
   // True if that kernel's thread blocks have to agree that all have ended, because the Exit awaits
   // or raises signals.
   [[nodiscard]] bool agrees_to_end(TaskId exit) const;

@@ -83,6 +83,7 @@ constexpr std::array kTiles = {
     copying(ping_pong(swapped(tile(96, 64, 9, 2, 4)))),
     copying(ping_pong(swapped(tile(96, 128, 6, 2, 4)))),
     copying(ping_pong(swapped(tile(96, 192, 5, 2, 4)))),
+    copying(in_stage(swapped(tile(96, 256, 5, 1, 4)))),
     copying(ping_pong(swapped(tile(128, 64, 8, 1)))),
     copying(ping_pong(swapped(tile(128, 64, 8, 2)))),
     copying(swapped(tile(144, 128, 5, 1))),
