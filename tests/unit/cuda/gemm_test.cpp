@@ -229,6 +229,22 @@ TEST(GemmChoice, sums_that_are_exchanged_leave_a_wave_earlier) {
   EXPECT_TRUE(choice.config.ping_pong);
 }
 
+// 288 rows are three tiles of 96: two panels of 5,120 columns are one wave of 96 x 256, and two of
+// smaller tiles. 192 rows are one tile of 192, which loads less.
+TEST(GemmChoice, panels_of_288_rows_are_one_wave_of_wide_tiles) {
+  const auto sent = [](std::int64_t rows, std::int64_t n, std::int64_t k) {
+    GemmSpec spec = product(rows, n, k);
+    spec.panels.push_back(spec.panels.front());
+    spec.panels.front().done = 4096;
+    spec.panels.back().addends = {{.address = 4096, .stride = n}};
+    return choose_gemm(spec, kMultiprocessors).config;
+  };
+  const device::GemmConfig wide = sent(288, 5120, 12800);
+  EXPECT_EQ(std::pair(wide.tile_m, wide.tile_n), std::pair(96, 256));
+  const device::GemmConfig high = sent(192, 8192, 14336);
+  EXPECT_EQ(std::pair(high.tile_m, high.tile_n), std::pair(192, 128));
+}
+
 // Three of four panels arrive during the kernel. With tiles of 128 x 320 all are in one wave, so
 // the rows that arrive last would meet a whole tile's work.
 TEST(GemmChoice, rows_that_arrive_late_take_smaller_tiles) {
