@@ -19,7 +19,7 @@ namespace {
 constexpr Picoseconds kEngineInGraph = from_microseconds(3.0);
 // The same behind another copy of its queue; fitted to plans on 4 H200.
 constexpr Picoseconds kEngineBehindEngine = from_microseconds(0.6);
-constexpr double kShortCopy = 1 << 20;
+constexpr double kShortCopy = 1 << 21;
 // Extra start of a kernel that raises a signal behind an engine's copy.
 constexpr Picoseconds kRaisedBehindEngine = from_microseconds(6.0);
 // Extra start of a kernel that adds to a sum what an engine has copied; fitted to two rings on 2
