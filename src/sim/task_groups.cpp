@@ -193,9 +193,7 @@ Picoseconds TaskCosts::tiled_time(const Tickets& tickets, const Group& group,
 // What thread blocks that stream K take to multiply, if all of them are busy from their first load
 // to the sum of their parts. Where they are few, it is more than the rate of whole GEMMs says.
 Picoseconds TaskCosts::least_of_streams(const Group& group, const LaunchWork& work) const {
-  const launch::Launch* const launch = launches_.of(group.tasks.front());
-  if (!has_panels(launch)) return {};
-  const auto blocks = read_stream_blocks(launch->kernels.front().variant);
+  const auto blocks = read_stream_blocks(launches_.variant(group.tasks.front()));
   if (!blocks) return {};
   const double share = static_cast<double>(*blocks) / static_cast<double>(machine_.processor.sms);
   const double rate = kOfBestRate * rate_of(plan_.tasks[group.tasks.front().index()]).peak;

@@ -81,16 +81,18 @@ void TaskLaunches::note(const launch::Launch& launch, std::size_t at) {
   }
 }
 
-bool TaskLaunches::is_streamed(TaskId task) const {
+std::string_view TaskLaunches::variant(TaskId task) const {
   const launch::Launch* const launch = of(task);
-  return launch != nullptr && !launch->kernels.empty() &&
-         read_stream_blocks(launch->kernels.front().variant).has_value();
+  if (launch == nullptr || launch->kernels.empty()) return {};
+  return launch->kernels.front().variant;
+}
+
+bool TaskLaunches::is_streamed(TaskId task) const {
+  return read_stream_blocks(variant(task)).has_value();
 }
 
 bool TaskLaunches::moves_by_threads(TaskId task) const {
-  const launch::Launch* const launch = of(task);
-  return launch != nullptr && !launch->kernels.empty() &&
-         harpe::moves_by_threads(launch->kernels.front().variant);
+  return harpe::moves_by_threads(variant(task));
 }
 
 bool TaskLaunches::is_in_data(TaskId store) const {

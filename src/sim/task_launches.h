@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <set>
+#include <string_view>
 #include <vector>
 
 #include "plan/launch_plan.h"
@@ -49,6 +50,8 @@ class TaskLaunches {
   [[nodiscard]] std::optional<TaskId> total_of(TaskId store) const;
   // The number of kernels of its launch; 1 where that is unknown.
   [[nodiscard]] std::int64_t kernels(TaskId task) const;
+  // The variant of the first kernel of its launch; empty where there is none.
+  [[nodiscard]] std::string_view variant(TaskId task) const;
   // True if its launch is a kernel of few rows, which makes all its sums at the end.
   [[nodiscard]] bool is_streamed(TaskId task) const;
   // True if threads of its launch's kernel store sums and load those of other ranks.

@@ -86,7 +86,7 @@ Activity TaskCosts::added_at_home(TaskId id) const {
   activity.work =
       std::max(Picoseconds(1), leaf_bound(machine_, print(Leaf::Matmul), dtype, flops, bytes));
   if (launches_.moves_by_threads(id)) {
-    const double rate = rate_by_threads(launches_.of(id)->kernels.front().variant);
+    const double rate = rate_by_threads(launches_.variant(id));
     activity.work = std::max(activity.work, from_seconds(bytes / rate));
   }
   add_use(activity, find_resource(map_, ResourceKind::Sm, rank_of(finalise)),
