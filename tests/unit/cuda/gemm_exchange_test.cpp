@@ -61,7 +61,7 @@ TEST(GemmChoice, threads_of_tile_kernels_exchange_no_more_than_is_in_data) {
   EXPECT_TRUE(check(with_flag(most), kMultiprocessors).ok());
   EXPECT_FALSE(check(with_flag(most + 1), kMultiprocessors).ok());
   GemmSpec many = exchanged(300);
-  many.panels.insert(many.panels.end() - 1, device::kMostNotedPanels, many.panels[1]);
+  many.panels.insert(many.panels.end() - 1, device::GemmConfig::kMostNotedPanels, many.panels[1]);
   EXPECT_FALSE(check(many, kMultiprocessors).ok());
 }
 

@@ -170,18 +170,18 @@ bool adds_up_all(const GemmSpec& spec) {
   });
 }
 
-// Clocks from the last tile that it leaves until all ranks' sums are added up, besides what their
-// bytes take on the link. With ping-pong half of the threads do it. Kernels for few rows join parts
-// before, pairs of them strips. Fitted to 21 sums on two H200.
-double add_up_all_clocks(const GemmConfig& config) {
-  if (!config.few_rows) return config.ping_pong ? 8000 : 4000;
-  return config.cluster == 1 ? 6500 : 14000;
+// Clocks until what has crossed the link is added up. Where threads of a tile kernel do it, with
+// ping-pong only half of them do. Kernels for few rows join parts before, pairs of them strips.
+// Fitted to 21 sums on two H200.
+double hop_clocks(const GemmConfig& config) {
+  if (config.few_rows) return config.cluster == 1 ? 6500 : 14000;
+  return config.by_threads && config.ping_pong ? 8000 : 4000;
 }
 
 // What leaves a kernel that computes sums over ranks.
 struct Exchange {
   std::size_t sent = 0;  // its first panels, whose sums other ranks add
-  double sums = 0;       // their bytes
+  double sums = 0;       // bytes of these sums, once for each rank that adds them
   double totals = 0;     // bytes of the results that it sends, once it has added others' sums
 };
 
@@ -190,7 +190,13 @@ Exchange exchange_of(const GemmSpec& spec) {
   bool are_sent = true;
   for (const GemmPanelSpec& panel : spec.panels) {
     const auto bytes = static_cast<double>(panel.rows * spec.n * device::bytes_of(spec.out));
-    if (panel.is_copy) exchange.totals += bytes;
+    // The same sums for one more rank.
+    const bool is_repeated = panel.rows_of >= 0 && panel.addends.empty() && is_awaited(panel);
+    if (panel.is_copy) {
+      exchange.totals += bytes;
+    } else if (is_repeated) {
+      exchange.sums += bytes;
+    }
     are_sent = are_sent && panel.rows_of < 0 && panel.addends.empty() && is_awaited(panel);
     if (!are_sent) continue;
     ++exchange.sent;
@@ -202,8 +208,7 @@ Exchange exchange_of(const GemmSpec& spec) {
 // Clocks from the last tile until the exchange is done: ranks are in step, so the sums that this
 // one awaits arrive as its own do elsewhere. A wave of tiles leaves as a whole, and its totals
 // leave once the sums of the others have arrived. Where all tiles are one wave, nothing overlaps.
-// `hop`: until what has arrived is added. Of many waves the last one is less than the error of an
-// estimate.
+// `hop`: hop_clocks. Of many waves the last one is less than the error of an estimate.
 double exchange_clocks(const Exchange& exchange, const Tickets& tickets, double tile_clocks,
                        double hop) {
   constexpr double kMostWaves = 8;
@@ -257,7 +262,7 @@ Estimate estimate_streamed(const GemmSpec& spec, const GemmConfig& config, int b
   const double turns = turn_clocks(spec, tiles, found.streams);
   const Exchange exchange = exchange_of(spec);  // all sums leave at the end
   const double exchanged = (exchange.sums + exchange.totals) / kLink;
-  const double added = adds_up_all(spec) ? add_up_all_clocks(config) : 0;
+  const double added = adds_up_all(spec) ? hop_clocks(config) : 0;
   return {.choice = choice,
           .clocks = found.clocks + stores + turns + exchanged + added + lag_clocks(spec)};
 }
@@ -295,9 +300,7 @@ Estimate estimate_tiled(const GemmSpec& spec, const GemmConfig& config, int bloc
     clocks = held_clocks(spec, choice, tickets, tile_clocks(tiles));
   }
   if (!config.groups) clocks = std::max(clocks, memory_clocks(spec));
-  constexpr double kHop = 4000;
-  const double hop = config.by_threads ? add_up_all_clocks(config) : kHop;
-  clocks += exchange_clocks(exchange_of(spec), tickets, tile_clocks(tiles), hop);
+  clocks += exchange_clocks(exchange_of(spec), tickets, tile_clocks(tiles), hop_clocks(config));
   return {.choice = choice, .clocks = edge_clocks(spec, config) + clocks};
 }
 

@@ -103,7 +103,7 @@ bool stores_again(const GemmSpec& spec, const GemmConfig& config) {
   return std::ranges::all_of(spec.panels, [&](const GemmPanelSpec& panel) {
     if (has_own_rows(panel)) return true;
     const bool is_of_sum = spec.panels[static_cast<std::size_t>(panel.rows_of)].addends.empty();
-    if (config.few_rows || config.by_threads) return !panel.is_copy || is_of_sum;
+    if (config.moves_by_threads()) return !panel.is_copy || is_of_sum;
     return config.store == device::GemmStore::Bulk && panel.addends.empty() &&
            (panel.is_copy || is_of_sum);
   });
@@ -112,7 +112,7 @@ bool stores_again(const GemmSpec& spec, const GemmConfig& config) {
 // Whether threads of tile kernels may exchange the spec's sums: each panel of its own rows leaves
 // its sums to a panel that adds them up, which no rank awaits.
 bool suits_threads(const GemmSpec& spec) {
-  if (std::ssize(spec.panels) > device::kMostNotedPanels) return false;
+  if (std::ssize(spec.panels) > GemmConfig::kMostNotedPanels) return false;
   std::vector<bool> has_total(spec.panels.size(), false);
   std::int64_t awaited = 0;
   std::int64_t addends = 0;
@@ -121,9 +121,8 @@ bool suits_threads(const GemmSpec& spec) {
     if (has_own_rows(panel) || is_awaited(panel)) return false;
     has_total[static_cast<std::size_t>(panel.rows_of)] = true;
     addends += std::ssize(panel.addends);
-    const auto from_ranks = std::ranges::count_if(panel.addends, [](const GemmAddendSpec& addend) {
-      return addend.ready.flag != nullptr || addend.is_in_data;
-    });
+    const auto from_ranks = std::ranges::count_if(
+        panel.addends, [](const GemmAddendSpec& addend) { return addend.ready.flag != nullptr; });
     awaited += from_ranks * panel.rows * spec.n * device::bytes_of(spec.in);
   }
   for (std::size_t i = 0; i < spec.panels.size(); ++i) {

@@ -247,7 +247,7 @@ bool ships(const GemmConfig& config) {
   if (config.out != Element::F32 && config.out != config.in) return false;
   // Addends are of bf16 alone.
   if (config.by_threads && config.in != Element::BF16) return false;
-  if (config.groups || config.few_rows || config.by_threads) return config.store == GemmStore::Bulk;
+  if (config.groups || config.moves_by_threads()) return config.store == GemmStore::Bulk;
   if (config.m_major && !has_m_major_for(config)) return false;
   // With maps the result has the input type; a single added row may also have an f32 result.
   const bool is_row = config.maps[0] == GemmMap::AddRow && config.maps[1] == GemmMap::None;

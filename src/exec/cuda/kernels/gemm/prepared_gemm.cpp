@@ -108,7 +108,7 @@ Checked<Ok> add_addend(const DriverApi& driver, const GemmSpec& spec, const Gemm
   GemmKChunk to{};
   to.ready = addend.ready;
   to.is_addend = 1;
-  if (config.few_rows || config.by_threads) {
+  if (config.moves_by_threads()) {
     to.address = reinterpret_cast<void*>(addend.address);
     to.stride = addend.stride;
     to.is_in_data = addend.is_in_data ? 1 : 0;
@@ -139,7 +139,7 @@ Checked<Ok> add_panel(const DriverApi& driver, const GemmSpec& spec, const GemmP
   panel.rows_of = from.rows_of;
   panel.used = from.used;
   panel.is_in_data = from.is_in_data ? 1 : 0;
-  if (!config.stores_by_consumers() && !config.few_rows) {
+  if (!config.stores_by_consumers()) {
     HP_TRY(
         panel.c,
         encode_map(driver, {.address = from.c,
@@ -239,7 +239,7 @@ Checked<Ok> place_sums(const Device& device, const GemmSpec& spec, const GemmCon
 Checked<Ok> place_identity(const Device& device, const GemmSpec& spec, const GemmConfig& config,
                            GemmArgs& args, GemmMemory& memory) {
   constexpr std::uint16_t kOne = 0x3f80;
-  if (!has_addends(spec) || config.few_rows || config.by_threads) return Ok{};
+  if (!has_addends(spec) || config.moves_by_threads()) return Ok{};
   const int size = config.tile_m * config.cluster;
   std::vector<std::uint16_t> values(static_cast<std::size_t>(size) * size);
   for (int i = 0; i < size; ++i) values[static_cast<std::size_t>(i) * (size + 1)] = kOne;

@@ -112,8 +112,11 @@ struct GemmConfig {
     return !groups && !m_major && (layout == GemmLayout::NMajor || !has_maps());
   }
   HP_SHARED_CODE bool has_maps() const { return maps[0] != GemmMap::None; }
+  // Whether threads store C and load addends, and not TMA; at most so many panels if `by_threads`.
+  HP_SHARED_CODE bool moves_by_threads() const { return few_rows || by_threads; }
+  static constexpr int kMostNotedPanels = 10;
   // Whether consumers store C, and not the store warps.
-  HP_SHARED_CODE bool stores_by_consumers() const { return by_threads || !in_bulk(store); }
+  HP_SHARED_CODE bool stores_by_consumers() const { return moves_by_threads() || !in_bulk(store); }
   HP_SHARED_CODE int staged_boxes() const { return in_bulk(store) ? boxes : 0; }
 
   // Grouped GEMM: a tile has kChunks chunks of rows, each from one panel.

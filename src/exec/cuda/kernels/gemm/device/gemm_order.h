@@ -6,9 +6,6 @@
 // the kernel evaluates them itself, so the roles never exchange tile coordinates.
 namespace harpe::device {
 
-// The most panels of a kernel whose threads store.
-inline constexpr int kMostNotedPanels = 10;
-
 struct TilePlace {
   int row;     // in cluster tiles of the panel
   int column;  // in tiles of N

@@ -258,7 +258,7 @@ struct NotedPanels {};
 
 template <>
 struct NotedPanels<true> {
-  NotedPanel panels[kMostNotedPanels];
+  NotedPanel panels[GemmConfig::kMostNotedPanels];
   RowsAddend addends[kMostNotedAddends];  // those of all panels, in their order
 };
 
