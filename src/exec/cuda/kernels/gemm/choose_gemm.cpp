@@ -333,7 +333,7 @@ GemmChoice choose_gemm(const GemmSpec& spec, int blocks) {
   constexpr std::int64_t kShort = 1024;
   const bool has_few = std::ranges::any_of(configs, &GemmConfig::few_rows);
   const bool are_few = has_few && rows_in_tile(spec) <= kRowsOfOneKernel &&
-                       (spec.k > kShort || lag_clocks(spec) == 0);
+                       (spec.k > kShort || lag_clocks(spec) == 0 || adds_up_all(spec));
   for (const GemmConfig& config : configs) {
     if (are_few && !config.few_rows) continue;
     // Stores to a peer are slow; with ping_pong the other consumer multiplies in the meantime.
