@@ -14,7 +14,7 @@ import sys
 MEGABYTE = 1_000_000
 # For the preset `ci` with g++ 12 on Debian 12, about 10 % above the measured sizes. Raise a budget
 # only in the commit that needs it, with the reason.
-BUDGETS = {"src": 445, "tests": 565, "bench": 60}  # in megabytes
+BUDGETS = {"src": 445, "tests": 555, "bench": 60}  # in megabytes
 
 
 def group_of(unit):

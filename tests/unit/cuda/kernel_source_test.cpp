@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
+#include <set>
+#include <string>
+
+#include "exec/cuda/kernels/shipped_variants.h"
 
 namespace harpe::cuda {
 namespace {
@@ -46,6 +49,18 @@ TEST(DeviceHeaders, are_named_by_their_paths_and_find_each_other) {
     EXPECT_TRUE(is_shared || header.name.find("/device/") != std::string::npos) << header.name;
     const auto source = assemble(variant_of(std::string(header.text)), device_headers());
     EXPECT_TRUE(source.ok()) << render(source.error());
+  }
+}
+
+TEST(KernelFamilies, ship_variants_whose_headers_are_embedded) {
+  std::set<std::string> names;
+  for (const KernelVariant& variant : shipped_variants()) {
+    EXPECT_TRUE(names.insert(variant.name).second) << variant.name;
+    const auto source = assemble(variant, device_headers());
+    EXPECT_TRUE(source.ok()) << render(source.error());
+  }
+  for (const char* name : {"plain_move", "plain_join_parts", "signal_raise"}) {
+    EXPECT_TRUE(names.contains(name)) << name;
   }
 }
 
