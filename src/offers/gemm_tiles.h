@@ -16,6 +16,7 @@ struct GemmTile {
   std::int64_t cluster = 1;  // thread blocks with tiles above each other, which share B
   bool ping_pong = false;    // two warpgroups alternate: one stores while the other multiplies
   bool by_threads = false;  // threads store it, behind its last stage, and add up what others store
+  bool m_major = false;     // A is stored as its transpose
   friend bool operator==(const GemmTile&, const GemmTile&) = default;
 };
 
@@ -34,6 +35,10 @@ inline constexpr std::int64_t kGemmStage = 64;  // values along K that a stage h
 [[nodiscard]] double leave_clocks(const GemmTile& tile, std::int64_t rounds);
 // Adding up a tile that is cut into `parts`.
 [[nodiscard]] double add_up_clocks(const GemmTile& tile, std::int64_t parts);
+
+// The share of its clock that a GPU keeps while it multiplies in such tiles for so many seconds,
+// because its power is limited.
+[[nodiscard]] double clock_under_load(const GemmTile& tile, double seconds);
 
 // The time from the launch until thread blocks that copy beside tiles have stored so many bytes at
 // other ranks.
@@ -63,6 +68,7 @@ class Tickets {
   // Adds the next panel: `batch` problems of this size. Requires: positive numbers.
   void add(double batch, double rows, double columns);
 
+  [[nodiscard]] const GemmTile& tile() const { return tiling_.tile; }
   [[nodiscard]] std::size_t panels() const { return bounds_.size() - 1; }
   // How many whole tiles take as long as the work of one block from the first ticket of panel
   // `first` until panel `last` is done. Requires: first <= last, panels.

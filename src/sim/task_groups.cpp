@@ -53,17 +53,6 @@ Picoseconds delay_of_stream(std::span<const TaskPart> parts, Picoseconds by_itse
   return std::min(by_itself, from_microseconds(us));
 }
 
-// The share of its clock that a GPU keeps while it computes for so many seconds, because its power
-// is limited: it falls with the logarithm of the time. Fitted to GEMMs on one H200.
-double clock_under_load(double seconds) {
-  constexpr double kFrom = 300e-6;
-  constexpr double kUntil = 1e-3;
-  constexpr double kLeast = 0.91;
-  if (seconds <= kFrom) return 1;
-  const double way = std::log(seconds / kFrom) / std::log(kUntil / kFrom);
-  return 1 - (1 - kLeast) * std::min(way, 1.0);
-}
-
 }  // namespace
 
 // Groups computes of one launch and statement.
@@ -180,7 +169,7 @@ Picoseconds TaskCosts::tiled_time(const Tickets& tickets, const Group& group,
                         (machine_.processor.memory_bandwidth * rate.memory_share);
   const double computing = flops_[rank_of(first).index()] / (flops_per_clock * clock);
   const Picoseconds blocks =
-      from_seconds(tickets.clocks(stages) / (clock * clock_under_load(computing))) -
+      from_seconds(tickets.clocks(stages) / (clock * clock_under_load(tickets.tile(), computing))) -
       machine_.processor.kernel_start;
   const Picoseconds least = std::max(blocks, kFill + from_seconds(memory));
   const double steps = tickets.steps_of_copiers();

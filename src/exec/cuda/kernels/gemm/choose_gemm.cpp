@@ -38,7 +38,8 @@ GemmTile tile_of(const GemmConfig& config) {
           .columns = config.tile_n,
           .cluster = config.cluster,
           .ping_pong = config.ping_pong,
-          .by_threads = config.by_threads};
+          .by_threads = config.by_threads,
+          .m_major = config.m_major};
 }
 
 // Clocks of an SM for one stage. With `reads_memory` each byte of B is read once, from memory, at
@@ -106,7 +107,8 @@ Tail best_tail(const GemmConfig& config, std::int64_t rest, std::int64_t cluster
   return best;
 }
 
-constexpr double kLink = 260;    // bytes a clock: 389 GB/s at 1.5 GHz
+constexpr double kClocksPerSecond = 1.5e9;
+constexpr double kLink = 260;    // bytes a clock: 389 GB/s
 constexpr double kFirst = 5500;  // clocks from the start of the kernel until rows arrive
 
 // Clocks in which memory brings B. B that exceeds the L2 cache is read again by each panel that
@@ -301,7 +303,9 @@ Estimate estimate_tiled(const GemmSpec& spec, const GemmConfig& config, int bloc
   }
   if (!config.groups) clocks = std::max(clocks, memory_clocks(spec));
   clocks += exchange_clocks(exchange_of(spec), tickets, tile_clocks(tiles), hop_clocks(config));
-  return {.choice = choice, .clocks = edge_clocks(spec, config) + clocks};
+  clocks += edge_clocks(spec, config);
+  return {.choice = choice,
+          .clocks = clocks / clock_under_load(tile_of(config), clocks / kClocksPerSecond)};
 }
 
 Estimate estimate(const GemmSpec& spec, const GemmConfig& config, int blocks) {
