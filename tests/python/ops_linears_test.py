@@ -7,13 +7,14 @@ import weakref
 # First: it ends the file if torch is missing.
 from ops_ranks import Pool, assert_near, cut, find_status
 
+import numpy
 import torch
 import torch.distributed as dist
 from torch.distributed.device_mesh import init_device_mesh
 
 import harpe
 import harpe.ops as hp
-from harpe.ops._questions import WeightGradient
+from harpe.ops._questions import Products, WeightGradient
 
 LEADING = (), (1,), (3,), (2, 2)
 DTYPES = torch.float32, torch.bfloat16, torch.float16, torch.float64
@@ -70,10 +71,10 @@ def check_all_linears():
         check_linear(name, (), torch.float32, True, rows=rows)
 
 
-def check_ag_linears():
+def check_ag_linears(columns=(4, 2, 3), dtype=torch.float64):
+    """`columns`: of each result on a rank."""
     ranks = dist.get_world_size()
-    x, *weights = draw(2, (2, 4 * ranks, 5), *((n * ranks, 5) for n in (4, 2, 3)),
-                       dtype=torch.float64)
+    x, *weights = draw(2, (2, 4 * ranks, 5), *((n * ranks, 5) for n in columns), dtype=dtype)
     own = [cut(x, 1), *(cut(w, 0) for w in weights)]
     parts = [tensor.clone().requires_grad_() for tensor in own]
     alone = [tensor.clone().requires_grad_() for tensor in own]
@@ -300,6 +301,9 @@ class Linears(unittest.TestCase):
     def test_one_gather_for_several_weights(self):
         self.pool.call(check_ag_linears)
 
+    def test_large_weights(self):
+        self.pool.call(check_ag_linears, (4096, 4097))
+
     def test_gradients_by_differences(self):
         self.pool.call(check_gradients_by_differences)
 
@@ -341,6 +345,33 @@ class WeightGradients(unittest.TestCase):
             self.assertEqual(text.count("kernel gemm_sm90"), ranks, text)
             self.assertEqual(text.count("kernel move"), 0, text)
             self.assertEqual(text.count(" arrival "), ranks * ranks * 4, text)
+
+
+class SeveralProducts(unittest.TestCase):
+    """Plans that gather rows once, and plans that send them for each product."""
+
+    def test_values(self):
+        for ranks, batch, transposed in itertools.product((2, 4), (1, 3), (True, False)):
+            question = Products(name="products", batch=batch, m=8 * ranks,
+                                ns=(4 * ranks, 3 * ranks), k=5, dtype="f64", transposed=transposed)
+            for schedule in question._gather_once(ranks), question._push(ranks):
+                plan = question.prove_plan(ranks, schedule)
+                inputs = harpe.draw_inputs(plan, seed=3)
+                for name, found in harpe.run(plan, inputs).items():
+                    b = inputs[f"b{name[1:]}"]
+                    wanted = inputs["a"] @ (b.T if transposed else b)
+                    numpy.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-12)
+
+    def test_large_products_hide_what_is_sent(self):
+        for ranks, ns, faster in ((2, (28672, 28672), "push"), (2, (8192, 1024, 1024), "push"),
+                                  (8, (8192, 1024, 1024), "gather_once")):
+            question = Products(name="products", batch=1, m=8192, ns=ns, k=8192, dtype="bf16")
+            plan = question.make_plan(ranks)
+            self.assertEqual(plan.schedule, faster, ns)
+            if faster == "push":
+                text = plan.show("launches")
+                self.assertEqual(text.count("kernel gemm_sm90"), ranks * len(ns), text)
+                self.assertEqual(text.count("kernel move"), 0, text)
 
 
 class LinearsOnFour(Linears):

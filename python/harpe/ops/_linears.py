@@ -207,6 +207,9 @@ def _differentiate_linear_ar(ctx: Any, g: Tensor) -> tuple[Any, ...]:
             g.flatten(0, -2).sum(0) if ctx.needs_input_grad[2] else None, None)
 
 
+_LARGE = 4096  # rows of a weight of `ag_linears` on a rank
+
+
 def _save_ag_linears(ctx: Any, inputs: Sequence[Any], output: Any) -> None:
     x, weights, ctx.group = inputs
     ctx.save_for_backward(x, *weights)
@@ -216,12 +219,23 @@ def _differentiate_ag_linears(ctx: Any, gradients: Sequence[Tensor]) -> tuple[An
     if torch.is_grad_enabled() and any(g.requires_grad for g in gradients):
         raise NotImplementedError("harpe.ops.ag_linears has no gradient of its gradient")
     x, *weights = ctx.saved_tensors
-    g = torch.cat(gradients, -1)
-    x_ = _matmul_rs(g, torch.cat(weights), None, ctx.group) if ctx.needs_input_grad[0] else None
-    w_ = None
-    if any(ctx.needs_input_grad[1]):
-        together, _ = _ag_linear_weight(g, x, False, ctx.group)
-        w_ = list(together.split([w.shape[0] for w in weights]))  # rows of each, adjacent in memory
+    of_x, of_weights, _ = ctx.needs_input_grad
+    # Products of large weights take longer than what they send to other ranks, and copying these
+    # weights into one would cost more than a product more. Smaller ones are put together.
+    are_large = all(w.shape[0] >= _LARGE for w in weights)
+    if not are_large:
+        gradients, sizes = (torch.cat(gradients, -1),), [w.shape[0] for w in weights]
+    x_ = w_ = None
+    if of_x:
+        terms = [_matmul_rs(g.contiguous(), w, None, ctx.group) for g, w in
+                 zip(gradients, weights if are_large else (torch.cat(weights),))]
+        x_ = terms[0]
+        for term in terms[1:]:
+            x_ += term
+    if any(of_weights):
+        w_ = [_ag_linear_weight(g.contiguous(), x, False, ctx.group)[0] for g in gradients]
+        if not are_large:
+            w_ = list(w_[0].split(sizes))  # rows of each, adjacent in memory
     return x_, w_, None
 
 

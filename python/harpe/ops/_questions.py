@@ -210,7 +210,7 @@ class WeightGradient:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Products:
-    """ci[batch, m, ni] = a[batch, m, k] bi: a, divided by m, is gathered once for all of them.
+    """ci[batch, m, ni] = a[batch, m, k] bi: a, divided by m, is gathered for all of them.
 
     bi and ci are divided by ni. `transposed`: bi is [ni, k], as in nn.Linear, else [k, ni].
     `whole`: the gathered a is a result too, on every rank.
@@ -224,35 +224,62 @@ class Products:
     transposed: bool = True
     whole: bool = False
 
+    _ONCE = "gather_once"  # the schedule that gathers a before the first product
+
     def make_plan(self, ranks: int) -> harpe.Plan:
-        steps = [f"tile(M, [{ranks}]) -> m0, m1", f"shard(a, m0, {_AXIS})"]
-        if ranks > 1:
-            steps += [f"replicate(gather, [{_AXIS}])",
-                      f"stage(gather, a, over=[{_AXIS}], how=direct, by=src)"]
-        for i, _ in enumerate(self.ns):
-            steps += [f"tile(N{i}, [{ranks}]) -> n{i}, r{i}"]
-            steps += [f"shard({buffer}{i}, n{i}, {_AXIS})" for buffer in "bc"]
-            steps += [f"parallelize(mm{i}, n{i}, {_AXIS})"]
-        return self.prove_plan(ranks, make_schedule("gather_once", self.name, steps))
+        """The faster plan by prediction: a is gathered once, or is sent for each product, while
+        products of rows that are there already run."""
+        once = self.prove_plan(ranks, self._gather_once(ranks))
+        if self.whole or ranks == 1:
+            return once
+        pushed = self.prove_plan(ranks, self._push(ranks))
+        return min(once, pushed, key=lambda plan: plan.simulate().time_us)
 
     def prove_plan(self, ranks: int, schedule: str) -> harpe.Plan:
-        plan = harpe.plan(self._write(ranks), mesh=make_mesh(ranks), schedule=schedule)
+        program = self._write(ranks, schedule.startswith(f"schedule {self._ONCE} "))
+        plan = harpe.plan(program, mesh=make_mesh(ranks), schedule=schedule)
         rows, n = 0 if self.batch == 1 else 1, 0 if self.transposed else 1
         check_homes(plan, {"a": rows} | {f"b{i}": n for i, _ in enumerate(self.ns)}
                     | {f"c{i}": rows + 1 for i, _ in enumerate(self.ns)})
         return plan
 
-    def _write(self, ranks: int) -> harpe.Program:
+    def _gather_once(self, ranks: int) -> str:
+        steps = [f"tile(M, [{ranks}]) -> m0, m1", f"shard(a, m0, {_AXIS})"]
+        if ranks > 1:
+            steps += [f"replicate(gather, [{_AXIS}])",
+                      f"stage(gather, a, over=[{_AXIS}], how=direct, by=src)"]
+        for i, _ in enumerate(self.ns):
+            steps += self._divide(i, ranks)
+        return make_schedule(self._ONCE, self.name, steps)
+
+    def _push(self, ranks: int) -> str:
+        steps = [f"tile(M, [{ranks}, 1]) -> m0, m1, m2", f"shard(a, m0, {_AXIS})"]
+        for i, _ in enumerate(self.ns):
+            moved = f"mm{i}, a, over=[{_AXIS}]"
+            steps += [*self._divide(i, ranks), f"stage({moved}, how=direct, by=src)",
+                      f"bind({moved}, via=ce)", f"signal({moved}, kind=flag)",
+                      f"chunk(mm{i}, leaf, m1, order=[m0, {_AXIS}])",
+                      f"fuse(mm{i}_fused, [mm{i}], persistent=true)"]
+        return make_schedule("push", self.name, steps)
+
+    def _divide(self, i: int, ranks: int) -> list[str]:
+        return [f"tile(N{i}, [{ranks}]) -> n{i}, r{i}", f"shard(b{i}, n{i}, {_AXIS})",
+                f"shard(c{i}, n{i}, {_AXIS})", f"parallelize(mm{i}, n{i}, {_AXIS})"]
+
+    def _write(self, ranks: int, once: bool) -> harpe.Program:
         p = harpe.ProgramBuilder(self.name)
         M, K = p.axis("M", self.m, align=align_blocks(self.m, ranks)), p.axis("K", self.k)
         leading = [p.axis("B", self.batch), M] if self.batch != 1 else [M]
         N = [p.axis(f"N{i}", n, align=align_blocks(n, ranks)) for i, n in enumerate(self.ns)]
         a = p.input("a", self.dtype, [*leading, K])
-        whole = (p.output if self.whole else p.temporary)("whole", self.dtype, [*leading, K])
+        whole = a
+        if once:
+            whole = (p.output if self.whole else p.temporary)("whole", self.dtype, [*leading, K])
         b = [p.input(f"b{i}", self.dtype, [n, K] if self.transposed else [K, n])
              for i, n in enumerate(N)]
         c = [p.output(f"c{i}", self.dtype, [*leading, n]) for i, n in enumerate(N)]
-        p.nest("gather", over=[*leading, K]).store(whole, "copy", a)
+        if once:
+            p.nest("gather", over=[*leading, K]).store(whole, "copy", a)
         for i, n in enumerate(N):
             p.nest(f"mm{i}", over=[*leading, n, K]).sum(c[i], "matmul", whole, b[i])
         return p.build()
