@@ -68,6 +68,8 @@ def check_registration():
         "attention": (q, k, k, *mask), "_ag_matmul": (x, w, None, group),
         "_matmul_rs": (x, w, None, group), "_ag_linear_weight": (rows, x, False, group),
         "_linear_rs_weight": (x, rows, True, group),
+        "_ag_linear_gradients": (rows, x, torch.randn(12, x.shape[-1]), group),
+        "_linear_rs_gradients": (x, rows, torch.randn(x.shape[-1], 12), group),
         "_attention_backward": (torch.randn_like(o), q, k, k, o, lse, *mask)}
     defined = {name for name in dir(torch.ops.harpe) if not name.startswith("__")}
     assert not {*arguments} - defined

@@ -336,15 +336,30 @@ class Linears(unittest.TestCase):
 class WeightGradients(unittest.TestCase):
     """Plans for GPUs: one kernel per rank sums over its own rows and over arriving rows."""
 
-    def test_one_kernel_on_every_rank(self):
-        for gathered, ranks in itertools.product(("g", "x"), (2, 4)):
+    def test_one_kernel_for_each_result(self):
+        for gathered, ranks, product in itertools.product(("g", "x"), (2, 4), (False, True)):
             question = WeightGradient(name="gradient", gathered=gathered, batch=1, m=4096, n=4096,
-                                      k=4096, dtype="bf16")
+                                      k=4096, dtype="bf16", product=product)
             text = question.make_plan(ranks).show("launches")
-            self.assertEqual(text.count("kernel gemm"), ranks, text)
-            self.assertEqual(text.count("kernel gemm_sm90"), ranks, text)
+            kernels = ranks * (2 if product else 1)
+            self.assertEqual(text.count("kernel gemm"), kernels, text)
+            self.assertEqual(text.count("kernel gemm_sm90"), kernels, text)
             self.assertEqual(text.count("kernel move"), 0, text)
-            self.assertEqual(text.count(" arrival "), ranks * ranks * 4, text)
+            arrivals = ranks * ranks * (5 if product else 4)
+            self.assertEqual(text.count(" arrival "), arrivals, text)
+
+    def test_values_of_both(self):
+        for gathered, ranks, batch in itertools.product(("g", "x"), (1, 2, 4), (1, 3)):
+            question = WeightGradient(name="gradient", gathered=gathered, batch=batch, m=8 * ranks,
+                                      n=3 * ranks, k=5 * ranks, dtype="f64", product=True)
+            plan = question.make_plan(ranks)
+            inputs = harpe.draw_inputs(plan, seed=5)
+            g, x, u = (inputs[name] for name in "gxu")
+            found = harpe.run(plan, inputs)
+            numpy.testing.assert_allclose(found["of_x"], g @ u, rtol=1e-12, atol=1e-12)
+            rows = g.reshape(-1, g.shape[-1])
+            numpy.testing.assert_allclose(found["w"], rows.T @ x.reshape(-1, x.shape[-1]),
+                                          rtol=1e-12, atol=1e-12)
 
 
 class SeveralProducts(unittest.TestCase):
@@ -354,7 +369,7 @@ class SeveralProducts(unittest.TestCase):
         for ranks, batch, transposed in itertools.product((2, 4), (1, 3), (True, False)):
             question = Products(name="products", batch=batch, m=8 * ranks,
                                 ns=(4 * ranks, 3 * ranks), k=5, dtype="f64", transposed=transposed)
-            for schedule in question._gather_once(ranks), question._push(ranks):
+            for schedule in question._gather_once(ranks), question._send(ranks):
                 plan = question.prove_plan(ranks, schedule)
                 inputs = harpe.draw_inputs(plan, seed=3)
                 for name, found in harpe.run(plan, inputs).items():

@@ -44,3 +44,13 @@ def add_and_normalise(x: torch.Tensor, w: torch.Tensor, residual: torch.Tensor,
 
 def weight_gradient(g: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
     return g.flatten(0, -2).t() @ x.flatten(0, -2)
+
+
+def gathered_weight_gradient(gathered: str, g: torch.Tensor, x: torch.Tensor, bias: bool,
+                             group: str) -> tuple[torch.Tensor, torch.Tensor]:
+    """w and d of `WeightGradient`; d is empty without a bias."""
+    if gathered == "x":
+        x = all_gather(x, group, -2)
+    else:
+        g = all_gather(g, group, -2)
+    return weight_gradient(g, x), g.flatten(0, -2).sum(0) if bias else g.new_empty(0)

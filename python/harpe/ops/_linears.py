@@ -80,26 +80,53 @@ class _MakeWeightGradient:
         made = execute(self._question, (g, x, ones), (), group)
         if made is not None:
             return made[0], made[1].squeeze(1) if bias else g.new_empty(0)
-        if self.gathered == "x":
-            x = _fallback.all_gather(x, group, -2)
-        else:
-            g = _fallback.all_gather(g, group, -2)
-        return (_fallback.weight_gradient(g, x),
-                g.flatten(0, -2).sum(0) if bias else g.new_empty(0))
+        return _fallback.gathered_weight_gradient(self.gathered, g, x, bias, group)
 
     def make_result(self, g: Tensor, x: Tensor, bias: bool, group: str) -> tuple[Tensor, Tensor]:
         return g.new_empty(g.shape[-1], x.shape[-1]), g.new_empty(g.shape[-1] if bias else 0)
 
     def _ask(self, ranks: int, g: Tensor, x: Tensor, ones: Tensor | None) -> Asked:
         check_types({"the gradient": g, "x": x})
-        of_x, bias = self.gathered == "x", ones is not None
-        question = WeightGradient(
-            name=self.name, gathered=self.gathered, batch=g.shape[:-2].numel(),
-            m=(x if of_x else g).shape[-2] * ranks, n=g.shape[-1] * (ranks if of_x else 1),
-            k=x.shape[-1] * (1 if of_x else ranks), dtype=DTYPES[g.dtype], bias=bias)
-        n, k, dims = g.shape[-1], x.shape[-1], count_dims(g)
+        n, k, dims, bias = g.shape[-1], x.shape[-1], count_dims(g), ones is not None
+        question = make_gradient(self.name, self.gathered, ranks, g, x, bias=bias)
         return Asked(question, [Input("g", dims), Input("x", dims), *[Input("ones", dims)] * bias],
                      [Result("w", (n, k), 2, g.dtype), *[Result("d", (n, 1), 2, g.dtype)] * bias])
+
+
+class _MakeGradients:
+    """The gradients of a linear layer's input and weight, by one plan."""
+
+    def __init__(self, name: str, gathered: str) -> None:
+        self.name, self.gathered = name, gathered
+        self._question = self._ask
+
+    def compute(self, g: Tensor, x: Tensor, w: Tensor, group: str) -> tuple[Tensor, Tensor]:
+        made = execute(self._question, (g, x, w), (), group)
+        if made is not None:
+            return made[0], made[1]
+        rule = "gemm_rs" if self.gathered == "x" else "ag_gemm"
+        of_w, _ = _fallback.gathered_weight_gradient(self.gathered, g, x, False, group)
+        return _fallback.multiply(rule, g, w.t(), None, group), of_w
+
+    def make_result(self, g: Tensor, x: Tensor, w: Tensor, group: str) -> tuple[Tensor, Tensor]:
+        return x.new_empty(x.shape), w.new_empty(w.shape)
+
+    def _ask(self, ranks: int, g: Tensor, x: Tensor, w: Tensor) -> Asked:
+        check_types({"the gradient": g, "x": x, "w": w})
+        question = make_gradient(self.name, self.gathered, ranks, g, x, product=True)
+        dims = count_dims(g)
+        return Asked(question, [Input("g", dims), Input("x", dims), Input("u", 2)],
+                     [Result("of_x", tuple(x.shape), dims, x.dtype),
+                      Result("w", tuple(w.shape), 2, w.dtype)])
+
+
+def make_gradient(name: str, gathered: str, ranks: int, g: Tensor, x: Tensor, *,
+                  bias: bool = False, product: bool = False) -> WeightGradient:
+    of_x = gathered == "x"
+    return WeightGradient(
+        name=name, gathered=gathered, batch=g.shape[:-2].numel(),
+        m=(x if of_x else g).shape[-2] * ranks, n=g.shape[-1] * (ranks if of_x else 1),
+        k=x.shape[-1] * (1 if of_x else ranks), dtype=DTYPES[g.dtype], bias=bias, product=product)
 
 
 def gather_once(name: str, x: Tensor, weights: Sequence[Tensor], group: str, *,
@@ -158,6 +185,7 @@ def check_types(tensors: Mapping[str, Tensor]) -> None:
 
 
 _GATHER = "(Tensor x, Tensor w, Tensor? bias, str group) -> Tensor"
+_BOTH = "(Tensor gradient, Tensor x, Tensor w, str group) -> (Tensor, Tensor)"
 _WEIGHTS = "(Tensor gradient, Tensor x, bool bias, str group) -> (Tensor, Tensor)"
 
 
@@ -172,10 +200,17 @@ def _define_weights(name: str, gathered: str) -> Any:
     return define(f"_{name}", _WEIGHTS, weights.compute, weights.make_result)
 
 
+def _define_gradients(name: str, gathered: str) -> Any:
+    gradients = _MakeGradients(name, gathered)
+    return define(f"_{name}", _BOTH, gradients.compute, gradients.make_result)
+
+
 _ag_matmul = _define_multiply("ag_matmul", "ag_gemm")
 _matmul_rs = _define_multiply("matmul_rs", "gemm_rs")
 _ag_linear_weight = _define_weights("ag_linear_weight", "x")
 _linear_rs_weight = _define_weights("linear_rs_weight", "g")
+_ag_linear_gradients = _define_gradients("ag_linear_gradients", "x")
+_linear_rs_gradients = _define_gradients("linear_rs_gradients", "g")
 
 
 def _save(ctx: Any, inputs: Sequence[Any], output: Any) -> None:
@@ -183,18 +218,29 @@ def _save(ctx: Any, inputs: Sequence[Any], output: Any) -> None:
     ctx.save_for_backward(x, w)
 
 
+def _make_gradients(g: Tensor, x: Tensor, w: Tensor, of_x: bool, of_w: bool,
+                    group: str) -> tuple[Tensor | None, Tensor | None]:
+    """Those of `ag_linear` that are requested."""
+    if of_x and of_w:
+        return _ag_linear_gradients(g, x, w, group)
+    return (_matmul_rs(g, w, None, group) if of_x else None,
+            _ag_linear_weight(g, x, False, group)[0] if of_w else None)
+
+
 def _differentiate_ag_linear(ctx: Any, g: Tensor) -> tuple[Any, ...]:
     x, w = ctx.saved_tensors
     g = g.contiguous()  # autograd expands a sum's gradient: all its elements share memory
-    return (_matmul_rs(g, w, None, ctx.group) if ctx.needs_input_grad[0] else None,
-            _ag_linear_weight(g, x, False, ctx.group)[0] if ctx.needs_input_grad[1] else None,
-            g.flatten(0, -2).sum(0) if ctx.needs_input_grad[2] else None, None)
+    of_x, of_w, of_bias, _ = ctx.needs_input_grad
+    return (*_make_gradients(g, x, w, of_x, of_w, ctx.group),
+            g.flatten(0, -2).sum(0) if of_bias else None, None)
 
 
 def _differentiate_linear_rs(ctx: Any, g: Tensor) -> tuple[Any, ...]:
     x, w = ctx.saved_tensors
     g = g.contiguous()
     of_x, of_w, of_bias, _ = ctx.needs_input_grad
+    if of_x and of_w and not of_bias:
+        return *_linear_rs_gradients(g, x, w, ctx.group), None, None
     x_ = _ag_matmul(g, w, None, ctx.group) if of_x else None
     w_, bias_ = (_linear_rs_weight(g, x, of_bias, ctx.group) if of_w or of_bias else (None, None))
     return x_, w_, bias_ if of_bias else None, None
@@ -223,19 +269,19 @@ def _differentiate_ag_linears(ctx: Any, gradients: Sequence[Tensor]) -> tuple[An
     # Products of large weights take longer than what they send to other ranks, and copying these
     # weights into one would cost more than a product more. Smaller ones are put together.
     are_large = all(w.shape[0] >= _LARGE for w in weights)
-    if not are_large:
-        gradients, sizes = (torch.cat(gradients, -1),), [w.shape[0] for w in weights]
-    x_ = w_ = None
-    if of_x:
-        terms = [_matmul_rs(g.contiguous(), w, None, ctx.group) for g, w in
-                 zip(gradients, weights if are_large else (torch.cat(weights),))]
-        x_ = terms[0]
-        for term in terms[1:]:
+    parts = list(zip(gradients, weights)) if are_large else [
+        (torch.cat(gradients, -1), torch.cat(weights) if of_x else weights[0])]
+    made = [_make_gradients(g.contiguous(), x, w, of_x, any(of_weights), ctx.group)
+            for g, w in parts]
+    x_, *w_ = made[0]
+    for term, each in made[1:]:
+        w_.append(each)
+        if of_x:
             x_ += term
-    if any(of_weights):
-        w_ = [_ag_linear_weight(g.contiguous(), x, False, ctx.group)[0] for g in gradients]
-        if not are_large:
-            w_ = list(w_[0].split(sizes))  # rows of each, adjacent in memory
+    if not any(of_weights):
+        return x_, None, None
+    if not are_large:
+        w_ = [*w_[0].split([w.shape[0] for w in weights])]  # rows of each, adjacent in memory
     return x_, w_, None
 
 

@@ -55,6 +55,18 @@ def make_mesh(ranks: int) -> str:
     return f"{_AXIS}={ranks}"
 
 
+def _push(moved: str) -> list[str]:
+    """Ranks send their rows by copy engines."""
+    return [f"stage({moved}, how=direct, by=src)", f"bind({moved}, via=ce)",
+            f"signal({moved}, kind=flag)"]
+
+
+def _fuse(nest: str, digit: str) -> list[str]:
+    """One kernel takes the chunks of `digit` as they arrive, a rank's own ones first."""
+    return [f"chunk({nest}, leaf, {digit}, order=[m0, {_AXIS}])",
+            f"fuse({nest}_fused, [{nest}], persistent=true)"]
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Product:
     """c[batch, m, n] = a[batch, m, k] b, plus an optional bias [n].
@@ -142,7 +154,8 @@ class WeightGradient:
 
     `gathered`, "g" or "x", is divided by m, and each rank sends its rows to all others. The other
     one is divided by its last axis, and w by the same axis. `bias`, only if g is sent: d is
-    requested, on every rank.
+    requested, on every rank. `product`: so is of_x[batch, m, k] = g u, divided as x, for the
+    layer's weight u, divided as w. It is computed first, so that rows for w arrive meanwhile.
     """
     name: str
     gathered: str
@@ -152,24 +165,37 @@ class WeightGradient:
     k: int
     dtype: str
     bias: bool = False
+    product: bool = False
 
     def make_plan(self, ranks: int) -> harpe.Plan:
         digit, axis, kept = ("n0", "N", "g") if self.gathered == "x" else ("k0", "K", "x")
-        chunks = self._count_chunks(ranks)
-        steps = [f"tile(M, [{ranks}, {chunks}]) -> m0, chunk, m1",
-                 f"tile({axis}, [{ranks}]) -> {digit}, rest",
-                 f"shard({self.gathered}, m0, {_AXIS})", f"shard({kept}, {digit}, {_AXIS})",
-                 f"shard(w, {digit}, {_AXIS})", f"parallelize(mm, {digit}, {_AXIS})"]
+        digits = "1, " * self.product, "all, " * self.product
+        steps = [f"tile(M, [{ranks}, {digits[0]}{self._count_chunks(ranks)}]) -> "
+                 f"m0, {digits[1]}chunk, m1", f"tile({axis}, [{ranks}]) -> {digit}, rest",
+                 f"shard({self.gathered}, m0, {_AXIS})", f"shard({kept}, {digit}, {_AXIS})"]
+        if self.product:
+            steps += self._multiply(digit, ranks)
+        steps += [f"shard(w, {digit}, {_AXIS})", f"parallelize(mm, {digit}, {_AXIS})"]
         if ranks > 1:
             moved = f"mm, {self.gathered}, over=[{_AXIS}]"
-            steps += [f"stage({moved}, how=direct, by=src)", f"bind({moved}, via=ce)",
-                      f"signal({moved}, kind=flag)", f"chunk({moved}, by=chunk)",
-                      f"chunk(mm, leaf, chunk, order=[m0, {_AXIS}])",
-                      "fuse(mm_fused, [mm], persistent=true)"]
+            steps += [*_push(moved), f"chunk({moved}, by=chunk)", *_fuse("mm", "chunk")]
         if self.bias:
             steps += [f"shard(ones, m0, {_AXIS})", f"parallelize(rows, m0, {_AXIS})",
                       f"drain(rows, d, over=[{_AXIS}], how=bulk)"]
         return self.prove_plan(ranks, make_schedule("push", self.name, steps))
+
+    def _multiply(self, digit: str, ranks: int) -> list[str]:
+        home = "m0" if self.gathered == "x" else digit
+        steps = [f"shard(u, {digit}, {_AXIS})", f"shard(of_x, {home}, {_AXIS})",
+                 f"parallelize(product, {digit}, {_AXIS})"]
+        if self.gathered == "g":
+            moved = _push(f"product, g, over=[{_AXIS}]") if ranks > 1 else []
+        else:
+            sums = f"product, of_x, over=[{_AXIS}]"
+            moved = [f"drain({sums}, how=direct, by=src)"]
+            if ranks > 1:
+                moved += [f"bind({sums}, via=sm)", f"signal({sums}, kind=counter)"]
+        return [*steps, *moved, *(_fuse("product", "all") if ranks > 1 else [])]
 
     def _count_chunks(self, ranks: int) -> int:
         """The number of chunks of a rank's rows that are sent and summed separately. A kernel takes
@@ -181,8 +207,8 @@ class WeightGradient:
         plan = harpe.plan(self._write(ranks), mesh=make_mesh(ranks), schedule=schedule)
         rows = 0 if self.batch == 1 else 1
         check_homes(plan, {"ones": rows} | (
-            {"x": rows, "g": rows + 1, "w": 0} if self.gathered == "x" else
-            {"g": rows, "x": rows + 1, "w": 1}))
+            {"x": rows, "g": rows + 1, "w": 0, "u": 0, "of_x": rows} if self.gathered == "x" else
+            {"g": rows, "x": rows + 1, "w": 1, "u": 1, "of_x": rows + 1}))
         return plan
 
     def _write(self, ranks: int) -> harpe.Program:
@@ -198,6 +224,9 @@ class WeightGradient:
             One = p.axis("One", 1)
             ones = p.input("ones", self.dtype, [*leading, One])
             d = p.output("d", self.dtype, [N, One])
+        if self.product:
+            u, of_x = p.input("u", self.dtype, [N, K]), p.output("of_x", self.dtype, [*leading, K])
+            p.nest("product", over=[*leading, K, N]).sum(of_x, "matmul", g, u)
         p.nest("mm", over=[*leading, N, K]).sum(w, "matmul", g, x)
         if self.bias:
             p.nest("rows", over=[*leading, N, One]).sum(d, "matmul", g, ones)
@@ -205,7 +234,8 @@ class WeightGradient:
 
     def __str__(self) -> str:
         return (f"{self.name} of [{self.batch}, {self.m}, {self.n}], "
-                f"[{self.batch}, {self.m}, {self.k}] {self.dtype}{', with bias' * self.bias}")
+                f"[{self.batch}, {self.m}, {self.k}] {self.dtype}{', with bias' * self.bias}"
+                f"{', with product' * self.product}")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -232,7 +262,7 @@ class Products:
         once = self.prove_plan(ranks, self._gather_once(ranks))
         if self.whole or ranks == 1:
             return once
-        pushed = self.prove_plan(ranks, self._push(ranks))
+        pushed = self.prove_plan(ranks, self._send(ranks))
         return min(once, pushed, key=lambda plan: plan.simulate().time_us)
 
     def prove_plan(self, ranks: int, schedule: str) -> harpe.Plan:
@@ -252,14 +282,11 @@ class Products:
             steps += self._divide(i, ranks)
         return make_schedule(self._ONCE, self.name, steps)
 
-    def _push(self, ranks: int) -> str:
+    def _send(self, ranks: int) -> str:
         steps = [f"tile(M, [{ranks}, 1]) -> m0, m1, m2", f"shard(a, m0, {_AXIS})"]
         for i, _ in enumerate(self.ns):
-            moved = f"mm{i}, a, over=[{_AXIS}]"
-            steps += [*self._divide(i, ranks), f"stage({moved}, how=direct, by=src)",
-                      f"bind({moved}, via=ce)", f"signal({moved}, kind=flag)",
-                      f"chunk(mm{i}, leaf, m1, order=[m0, {_AXIS}])",
-                      f"fuse(mm{i}_fused, [mm{i}], persistent=true)"]
+            steps += [*self._divide(i, ranks), *_push(f"mm{i}, a, over=[{_AXIS}]"),
+                      *_fuse(f"mm{i}", "m1")]
         return make_schedule("push", self.name, steps)
 
     def _divide(self, i: int, ranks: int) -> list[str]:
