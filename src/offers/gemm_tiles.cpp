@@ -77,22 +77,25 @@ double add_up_clocks(const GemmTile& tile, std::int64_t parts) {
   return static_cast<double>(1 + parts) * values_of(tile) * kFloat / kBytesPerClock;
 }
 
-// It falls with the logarithm of the time, and the further the more a tile loads for each of its
-// values. Fitted to GEMMs alone on one H200, and to 14 operators of one to six milliseconds on two
-// H200, each tile by itself for 150 ms.
+// It falls with the logarithm of the time: fitted to GEMMs alone on one H200. In long kernels it
+// falls the further the more a tile loads for each of its values: fitted to 14 operators of one to
+// six milliseconds on two H200, each tile by itself for 150 ms. In shorter ones, between kernels of
+// another kind, such tiles were not faster.
 double clock_under_load(const GemmTile& tile, double seconds) {
   constexpr double kFrom = 300e-6;
   constexpr double kUntil = 1e-3;
-  if (seconds <= kFrom) return 1;
-  constexpr double kMost = 0.94;
-  constexpr double kLeast = 0.86;
-  constexpr double kSavedRows = 0.0092;  // for a value: with fewer the clock is no higher
+  constexpr double kKept = 0.91;  // also by tiles of kOfPairs rows, as 128x128 in pairs
+  constexpr double kOfPairs = 0.0117;
+  constexpr double kLong = 650e-6;
+  constexpr double kLonger = 800e-6;
   constexpr double kOfRows = 12;
+  if (seconds <= kFrom) return 1;
+  const double way = std::min(1.0, std::log(seconds / kFrom) / std::log(kUntil / kFrom));
   const double again = tile.m_major ? static_cast<double>(tile.rows) : 0;
   const double rows = (loaded_rows(tile) + again) / values_of(tile);
-  const double kept = std::clamp(kMost - kOfRows * (rows - kSavedRows), kLeast, kMost);
-  const double way = std::log(seconds / kFrom) / std::log(kUntil / kFrom);
-  return 1 - (1 - kept) * std::min(way, 1.0);
+  const double gained = std::clamp(kOfRows * (kOfPairs - rows), -0.05, 0.03);
+  const double length = std::clamp((seconds - kLong) / (kLonger - kLong), 0.0, 1.0);
+  return 1 - (1 - kKept) * way + gained * length;
 }
 
 double copied_clocks(double bytes) {
