@@ -123,10 +123,14 @@ double Tickets::clocks(std::int64_t stages) const {
   const double each =
       static_cast<double>(stages) * stage_clocks(tile, cached_bytes_per_clock(active)) +
       store_clocks(tile);
-  // What was measured of cut tiles with ping-pong; choices do not count on it.
+  // What was measured of cut tiles with ping-pong, and of swapped ones; why these take longer is
+  // not known. Choices count on neither.
   constexpr double kHidden = 6000;
-  const double hidden = tile.ping_pong ? std::min(kHidden, cut_clocks()) : 0;
-  return steps(0, panels() - 1) * each + edge_clocks(tile) + cut_clocks() - hidden;
+  constexpr double kSwapped = 12000;
+  const double cut = cut_clocks();
+  const double hidden = tile.ping_pong ? std::min(kHidden, cut) : 0;
+  const double longer = tile.swapped && cut > 0 ? kSwapped : 0;
+  return steps(0, panels() - 1) * each + edge_clocks(tile) + cut - hidden + longer;
 }
 
 double Tickets::cut_clocks() const {

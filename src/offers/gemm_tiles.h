@@ -17,6 +17,7 @@ struct GemmTile {
   bool ping_pong = false;    // two warpgroups alternate: one stores while the other multiplies
   bool by_threads = false;  // threads store it, behind its last stage, and add up what others store
   bool m_major = false;     // A is stored as its transpose
+  bool swapped = false;     // it is computed as its transpose
   friend bool operator==(const GemmTile&, const GemmTile&) = default;
 };
 

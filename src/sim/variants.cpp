@@ -26,7 +26,8 @@ std::optional<Tiling> read_tiling(std::string_view variant) {
                          .columns = *columns,
                          .cluster = number_behind(variant, " cluster ").value_or(1),
                          .ping_pong = variant.find(" ping-pong") != std::string_view::npos,
-                         .by_threads = moves_by_threads(variant)},
+                         .by_threads = moves_by_threads(variant),
+                         .swapped = variant.find(" swapped") != std::string_view::npos},
                 .parts = number_behind(variant, " cut ").value_or(1),
                 .whole = number_behind(variant, " behind tile "),
                 .joined = number_behind(variant, " joined at ticket ")};

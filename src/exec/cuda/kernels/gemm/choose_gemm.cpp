@@ -39,7 +39,8 @@ GemmTile tile_of(const GemmConfig& config) {
           .cluster = config.cluster,
           .ping_pong = config.ping_pong,
           .by_threads = config.by_threads,
-          .m_major = config.m_major};
+          .m_major = config.m_major,
+          .swapped = config.swapped};
 }
 
 // Clocks of an SM for one stage. With `reads_memory` each byte of B is read once, from memory, at
