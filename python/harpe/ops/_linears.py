@@ -129,10 +129,10 @@ def make_gradient(name: str, gathered: str, ranks: int, g: Tensor, x: Tensor, *,
         k=x.shape[-1] * (1 if of_x else ranks), dtype=DTYPES[g.dtype], bias=bias, product=product)
 
 
-def gather_once(name: str, x: Tensor, weights: Sequence[Tensor], group: str, *,
-                transposed: bool = True, whole: bool = False) -> list[Tensor]:
+def multiply_gathered(name: str, x: Tensor, weights: Sequence[Tensor], group: str, *,
+                      transposed: bool = True, whole: bool = False) -> list[Tensor]:
     """`Products`: the results, followed by the gathered x if it is requested."""
-    made = execute(_ask_once, (x, *weights), (name, transposed, whole), group)
+    made = execute(_ask_products, (x, *weights), (name, transposed, whole), group)
     if made is not None:
         return [*made]
     gathered = _fallback.all_gather(x, group, -2)
@@ -140,7 +140,7 @@ def gather_once(name: str, x: Tensor, weights: Sequence[Tensor], group: str, *,
             for w in weights] + [gathered] * whole
 
 
-def _ask_once(ranks: int, x: Tensor, *rest: Any) -> Asked:
+def _ask_products(ranks: int, x: Tensor, *rest: Any) -> Asked:
     *weights, name, transposed, whole = rest
     check_types({"x": x} | {f"weights[{i}]": w for i, w in enumerate(weights)})
     n = 0 if transposed else 1
@@ -160,7 +160,7 @@ def _ask_once(ranks: int, x: Tensor, *rest: Any) -> Asked:
 
 
 def _compute_ag_linears(x: Tensor, weights: Sequence[Tensor], group: str) -> list[Tensor]:
-    return gather_once("ag_linears", x, weights, group)
+    return multiply_gathered("ag_linears", x, weights, group)
 
 
 def _make_ag_linears(x: Tensor, weights: Sequence[Tensor], group: str) -> list[Tensor]:
@@ -273,11 +273,9 @@ def _differentiate_ag_linears(ctx: Any, gradients: Sequence[Tensor]) -> tuple[An
         (torch.cat(gradients, -1), torch.cat(weights) if of_x else weights[0])]
     made = [_make_gradients(g.contiguous(), x, w, of_x, any(of_weights), ctx.group)
             for g, w in parts]
-    x_, *w_ = made[0]
-    for term, each in made[1:]:
-        w_.append(each)
-        if of_x:
-            x_ += term
+    x_, w_ = made[0][0], [of_w for _, of_w in made]
+    for term, _ in (made[1:] if of_x else ()):
+        x_ += term
     if not any(of_weights):
         return x_, None, None
     if not are_large:

@@ -20,8 +20,8 @@ def _gather_and_multiply(A_shard: Tensor, Bs: Sequence[Tensor], gather_dim: int,
     transposed = all(B.dim() == 2 and B.t().is_contiguous() for B in Bs)
     weights = [B.t() for B in Bs] if transposed else Bs
     if return_A or len(Bs) != 1:
-        made = _linears.gather_once("fused_all_gather_matmul", x, weights, group_name,
-                                    transposed=transposed, whole=return_A)
+        made = _linears.multiply_gathered("fused_all_gather_matmul", x, weights, group_name,
+                                           transposed=transposed, whole=return_A)
     else:
         multiply = torch.ops.harpe._ag_linear if transposed else torch.ops.harpe._ag_matmul
         made = [multiply(x, weights[0], None, group_name)]
