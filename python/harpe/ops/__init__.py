@@ -46,11 +46,13 @@ def ag_linear(x: torch.Tensor, w: torch.Tensor, bias: torch.Tensor | None = None
 
 def ag_linears(x: torch.Tensor, weights: Sequence[torch.Tensor], *,
                group: ProcessGroups) -> list[torch.Tensor]:
-    """yi = all_gather(x) wi^T: x is gathered once for all weights.
+    """yi = all_gather(x) wi^T: x is saved once for all weights.
 
     x [..., s/P, k], wi [ni/P, k] -> yi [..., s, ni/P]. Homes, saved tensors, bits, copies and
-    errors as for `ag_linear`. The backward pass concatenates the gradients of all yi, which is a
-    copy, so that it also needs only one reduce-scatter and one gather.
+    errors as for `ag_linear`. x is sent for each weight while products run, or gathered once,
+    whichever is faster by prediction. In the backward pass weights of 4,096 rows a rank and more
+    are multiplied one after the other, and their gradients of x are added, each rounded before.
+    If any weight is smaller, weights and gradients are copied into one first.
     """
     return _linears.ag_linears(x, list_tensors(weights), find_name(group))
 
