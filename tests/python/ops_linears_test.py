@@ -71,10 +71,11 @@ def check_all_linears():
         check_linear(name, (), torch.float32, True, rows=rows)
 
 
-def check_ag_linears(columns=(4, 2, 3), dtype=torch.float64):
+def check_ag_linears(columns=(4, 2, 3)):
     """`columns`: of each result on a rank."""
     ranks = dist.get_world_size()
-    x, *weights = draw(2, (2, 4 * ranks, 5), *((n * ranks, 5) for n in columns), dtype=dtype)
+    x, *weights = draw(2, (2, 4 * ranks, 5), *((n * ranks, 5) for n in columns),
+                       dtype=torch.float64)
     own = [cut(x, 1), *(cut(w, 0) for w in weights)]
     parts = [tensor.clone().requires_grad_() for tensor in own]
     alone = [tensor.clone().requires_grad_() for tensor in own]

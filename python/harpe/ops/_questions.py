@@ -169,9 +169,8 @@ class WeightGradient:
 
     def make_plan(self, ranks: int) -> harpe.Plan:
         digit, axis, kept = ("n0", "N", "g") if self.gathered == "x" else ("k0", "K", "x")
-        digits = "1, " * self.product, "all, " * self.product
-        steps = [f"tile(M, [{ranks}, {digits[0]}{self._count_chunks(ranks)}]) -> "
-                 f"m0, {digits[1]}chunk, m1", f"tile({axis}, [{ranks}]) -> {digit}, rest",
+        steps = [f"tile(M, [{ranks}, 1, {self._count_chunks(ranks)}]) -> m0, all, chunk, m1",
+                 f"tile({axis}, [{ranks}]) -> {digit}, rest",
                  f"shard({self.gathered}, m0, {_AXIS})", f"shard({kept}, {digit}, {_AXIS})"]
         if self.product:
             steps += self._multiply(digit, ranks)
