@@ -218,7 +218,7 @@ class Words(unittest.TestCase):
 
     def test_paths_of_one_machine_are_refused(self):
         self.assertTrue(self.refused("see " + "/home" + "/me/file"))
-        self.assertFalse(self.refused("src/home/page and a/work/b"))
+        self.assertFalse(self.refused("src/home/page and a/" + "work/b"))
 
 
 class Citations(unittest.TestCase):

@@ -229,6 +229,24 @@ TEST(GemmChoice, sums_that_are_exchanged_leave_a_wave_earlier) {
   EXPECT_TRUE(choice.config.ping_pong);
 }
 
+// A long GEMM runs at the limit of power, so it takes tiles that load less for each value.
+TEST(GemmChoice, long_products_take_tiles_that_need_less_power) {
+  const auto choose = [](std::int64_t rows, std::int64_t n, std::int64_t k, bool m_major) {
+    GemmSpec spec = product(rows, n, k);
+    spec.m_major = m_major;
+    return choose_gemm(spec, kMultiprocessors).config;
+  };
+  const auto rows_of_value = [](const device::GemmConfig& config) {
+    return (config.tile_m + static_cast<double>(config.tile_n) / config.cluster) /
+           (config.tile_m * config.tile_n);
+  };
+  EXPECT_LT(rows_of_value(choose(8192, 8192, 14336, false)), 0.0095);
+  EXPECT_LT(rows_of_value(choose(8192, 14336, 8192, false)), 0.0095);
+  EXPECT_LT(rows_of_value(choose(8192, 14336, 8192, true)), 0.0095);
+  const device::GemmConfig shorter = choose(2048, 8192, 4096, false);
+  EXPECT_EQ(std::pair(shorter.tile_m, shorter.tile_n), std::pair(128, 128));
+}
+
 // 288 rows are three tiles of 96: two panels of 5,120 columns are one wave of 96 x 256, and two of
 // smaller tiles. 192 rows are one tile of 192, which loads less.
 TEST(GemmChoice, panels_of_288_rows_are_one_wave_of_wide_tiles) {

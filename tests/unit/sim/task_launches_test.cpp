@@ -303,6 +303,11 @@ TEST_F(OnGpus, sums_that_threads_exchange_are_in_data) {
                 0.05);
 }
 
+// Cutting swapped tiles costs more than cutting others: measured on two H200.
+TEST_F(OnGpus, cuts_of_swapped_tiles_cost_more) {
+  expect_priced({{"ag_gemm", {"m=576", "n=10240", "k=8192"}, "push", 98.4}}, 0.04);
+}
+
 // Kernels that add up what an engine has copied begin late, so `push` is faster: measured on two
 // H200.
 TEST_F(OnGpus, sums_behind_an_engine_begin_late) {
