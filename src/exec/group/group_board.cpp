@@ -33,6 +33,14 @@ struct GroupBoard::Turn {
   friend bool operator==(const Turn&, const Turn&) = default;
 };
 
+// A turn in which this rank and another execute different things.
+struct GroupBoard::Difference {
+  std::uint32_t turn = 0;
+  Turn own;
+  int rank = 0;  // the other
+  Turn other;
+};
+
 // Valid when all zero, as fresh memory is. Rarely written fields and `steps` have separate cache
 // lines.
 struct GroupBoard::Words {
@@ -43,8 +51,8 @@ struct GroupBoard::Words {
     std::atomic<std::uint64_t> places;
   };
 
-  std::uint64_t token;  // equals the rank's card
-  std::atomic<bool> has_stopped;
+  std::uint64_t token;                 // equals the rank's card
+  std::atomic<std::uint32_t> stopped;  // the turn in which the rank gave up, or 0
   alignas(kLine) std::atomic<std::uint64_t> steps;
   std::atomic<std::uint32_t> ended;  // the last turn that has ended
   alignas(kLine) std::array<Entry, kHistory> entries;
@@ -114,13 +122,16 @@ void GroupBoard::step() { words(rank_).steps.fetch_add(1, std::memory_order_rela
 
 void GroupBoard::end() { words(rank_).ended.store(turn_, std::memory_order_relaxed); }
 
-void GroupBoard::stop() { words(rank_).has_stopped.store(true, std::memory_order_relaxed); }
+void GroupBoard::stop() {
+  const std::optional<Difference> found = find_difference(kHistory);
+  words(rank_).stopped.store(found ? found->turn : turn_, std::memory_order_relaxed);
+}
 
 void GroupBoard::clear() {
   turn_ = 0;
   end();
   for (Words::Entry& entry : words(rank_).entries) entry.turn.store(0, std::memory_order_relaxed);
-  words(rank_).has_stopped.store(false, std::memory_order_relaxed);
+  words(rank_).stopped.store(0, std::memory_order_relaxed);
 }
 
 std::optional<GroupBoard::Turn> GroupBoard::find_turn(int rank, std::uint32_t turn) const {
@@ -132,37 +143,45 @@ std::optional<GroupBoard::Turn> GroupBoard::find_turn(int rank, std::uint32_t tu
   return Turn{.executable = static_cast<std::uint32_t>(word), .places = places};
 }
 
-std::optional<Diag> GroupBoard::find_mismatch(std::uint32_t turns) const {
+std::optional<GroupBoard::Difference> GroupBoard::find_difference(std::uint32_t turns) const {
   for (std::uint32_t back = std::min({turns, turn_, kHistory}); back-- > 0;) {
-    const std::optional<Turn> own = find_turn(rank_, turn_ - back);
+    const std::uint32_t turn = turn_ - back;
+    const std::optional<Turn> own = find_turn(rank_, turn);
     for (int rank = 0; own && rank < ranks(); ++rank) {
       if (rank == rank_) continue;
-      const std::optional<Turn> other = find_turn(rank, turn_ - back);
-      if (other && *other != *own) return describe(turn_ - back, *own, rank, *other);
+      const std::optional<Turn> other = find_turn(rank, turn);
+      if (other && *other != *own) return Difference{turn, *own, rank, *other};
     }
   }
   return std::nullopt;
 }
 
-Diag GroupBoard::describe(std::uint32_t turn, const Turn& own, int rank, const Turn& other) const {
+std::optional<Diag> GroupBoard::find_mismatch(std::uint32_t turns) const {
+  const std::optional<Difference> found = find_difference(turns);
+  return found ? std::optional(describe(*found)) : std::nullopt;
+}
+
+Diag GroupBoard::describe(const Difference& found) const {
   const auto name = [&](const Turn& of, int at) {
     return "executable " + std::to_string(of.executable) + " (`" + executables_[of.executable] +
            "`) on rank " + std::to_string(at);
   };
-  const bool is_same = own.executable == other.executable;
+  const bool is_same = found.own.executable == found.other.executable;
   return make_diag(
       DiagCode::I311,
-      {{"argument", "execution " + std::to_string(turn) + " of the group"},
+      {{"argument", "execution " + std::to_string(found.turn) + " of the group"},
        {"wanted", is_same ? "of tensors that are, on all ranks or on none, at the same place of "
                             "the group's memory for tensors"
                           : "of the same plan on all ranks"},
-       {"found", name(own, rank_) + " and " +
-                     (is_same ? "otherwise on rank " + std::to_string(rank) : name(other, rank))}});
+       {"found", name(found.own, rank_) + " and " +
+                     (is_same ? "otherwise on rank " + std::to_string(found.rank)
+                              : name(found.other, found.rank))}});
 }
 
 bool GroupBoard::has_stopped() const {
   for (int rank = 0; rank < ranks(); ++rank) {
-    if (rank != rank_ && words(rank).has_stopped.load(std::memory_order_relaxed)) return true;
+    const std::uint32_t stopped = words(rank).stopped.load(std::memory_order_relaxed);
+    if (rank != rank_ && stopped != 0 && stopped <= turn_) return true;
   }
   return false;
 }
@@ -182,7 +201,7 @@ std::optional<int> GroupBoard::find_gone() const {
     // A rank may exit once it has done its part, while this rank waits for slower ones, or because
     // a third rank has exited; the report must name that third rank.
     const Words& gone = words(static_cast<int>(rank));
-    if (gone.ended.load(std::memory_order_acquire) == turn_ || gone.has_stopped) continue;
+    if (gone.ended.load(std::memory_order_acquire) >= turn_ || gone.stopped != 0) continue;
     return static_cast<int>(rank);
   }
   return std::nullopt;

@@ -31,14 +31,17 @@ class GroupBoard {
   void begin(std::uint32_t executable, std::uint64_t places = 0);
   void step();  // counts one step of the execution
   void end();   // all steps are done: other ranks need nothing more from it
-  void stop();  // this rank has given up
+  // This rank has given up: in its first execution that differs on another rank, else in its last.
+  // Requires: an execution.
+  void stop();
   void clear();
 
   [[nodiscard]] int ranks() const { return static_cast<int>(processes_.size()); }
   // The first of this rank's last `turns` executions, at most kHistory, that differs on another
   // rank (I311, which names both).
   [[nodiscard]] std::optional<Diag> find_mismatch(std::uint32_t turns = 1) const;
-  // Whether another rank has given up.
+  // Whether another rank has given up in this execution or before. One that gives up in a later one
+  // has done its part of this one.
   [[nodiscard]] bool has_stopped() const;
   // Increases as other ranks take steps.
   [[nodiscard]] std::uint64_t steps_of_others() const;
@@ -48,14 +51,16 @@ class GroupBoard {
  private:
   struct Words;
   struct Turn;
+  struct Difference;
   GroupBoard(Segments pages, int rank) : pages_(std::move(pages)), rank_(rank) {}
   [[nodiscard]] Checked<Ok> check_near(const std::vector<transport::Blob>& cards) const;
   void watch(const std::vector<transport::Blob>& cards);
   [[nodiscard]] Words& words(int rank) const;
   // None: the rank has not begun this turn, or its entry has been overwritten.
   [[nodiscard]] std::optional<Turn> find_turn(int rank, std::uint32_t turn) const;
-  [[nodiscard]] Diag describe(std::uint32_t turn, const Turn& own, int rank,
-                              const Turn& other) const;
+  // The first of this rank's last `turns` executions that differs on another rank.
+  [[nodiscard]] std::optional<Difference> find_difference(std::uint32_t turns) const;
+  [[nodiscard]] Diag describe(const Difference& found) const;
 
   Segments pages_;
   int rank_;

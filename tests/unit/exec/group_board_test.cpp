@@ -61,6 +61,17 @@ TEST(GroupBoard, misses_who_has_done_its_part_only_in_the_next_execution) {
   EXPECT_EQ(second, 1);
 }
 
+TEST(GroupBoard, does_not_miss_who_was_ahead) {
+  const auto [first, second] = find_gone_after([](GroupBoard& board) {
+    for (int turn = 0; turn < 2; ++turn) {
+      board.begin(0);
+      board.end();
+    }
+  });
+  EXPECT_EQ(first, std::nullopt);
+  EXPECT_EQ(second, std::nullopt);
+}
+
 TEST(GroupBoard, does_not_name_who_gave_up_because_of_another) {
   const auto [first, second] = find_gone_after([](GroupBoard& board) {
     board.begin(0);
@@ -89,6 +100,26 @@ std::vector<GroupBoard> make_boards() {
     boards.push_back(*std::move(board));
   }
   return boards;
+}
+
+TEST(GroupBoard, tells_only_ranks_that_have_come_as_far) {
+  std::vector<GroupBoard> boards = make_boards();
+  for (GroupBoard& board : boards) board.begin(0);
+  boards[1].end();
+  boards[1].begin(0);
+  boards[1].stop();
+  EXPECT_FALSE(boards[0].has_stopped()) << "rank 1 has done its part of this one";
+  boards[0].begin(0);
+  EXPECT_TRUE(boards[0].has_stopped());
+  EXPECT_FALSE(boards[1].has_stopped()) << "another has";
+}
+
+TEST(GroupBoard, tells_ranks_behind_of_an_earlier_execution_that_differs) {
+  std::vector<GroupBoard> boards = make_boards();
+  boards[0].begin(0);
+  for (const std::uint32_t executable : {1, 0, 0}) boards[1].begin(executable);
+  boards[1].stop();
+  EXPECT_TRUE(boards[0].has_stopped());
 }
 
 TEST(GroupBoard, names_both_executables_of_the_first_execution_that_differs) {
@@ -135,8 +166,6 @@ TEST(GroupBoard, compares_as_many_executions_as_it_keeps_until_it_is_cleared) {
   for (GroupBoard& board : boards) board.begin(0);
   EXPECT_FALSE(boards[0].find_mismatch(GroupBoard::kHistory)) << "it is forgotten";
   boards[1].stop();
-  EXPECT_TRUE(boards[0].has_stopped());
-  EXPECT_FALSE(boards[1].has_stopped()) << "another has";
   boards[0].begin(1);
   for (GroupBoard& board : boards) board.clear();
   boards[1].begin(0);
