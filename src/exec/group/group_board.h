@@ -40,8 +40,8 @@ class GroupBoard {
   // The first of this rank's last `turns` executions, at most kHistory, that differs on another
   // rank (I311, which names both).
   [[nodiscard]] std::optional<Diag> find_mismatch(std::uint32_t turns = 1) const;
-  // Whether another rank has given up in this execution or before. One that gives up in a later one
-  // has done its part of this one.
+  // Whether another rank has given up in an execution that this rank has begun. A CPU rank that
+  // gives up in a later one has done its part of this one.
   [[nodiscard]] bool has_stopped() const;
   // Increases as other ranks take steps.
   [[nodiscard]] std::uint64_t steps_of_others() const;
