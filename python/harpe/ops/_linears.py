@@ -88,7 +88,7 @@ class _MakeWeightGradient:
     def _ask(self, ranks: int, g: Tensor, x: Tensor, ones: Tensor | None) -> Asked:
         check_types({"the gradient": g, "x": x})
         n, k, dims, bias = g.shape[-1], x.shape[-1], count_dims(g), ones is not None
-        question = make_gradient(self.name, self.gathered, ranks, g, x, bias=bias)
+        question = ask_for_gradients(self.name, self.gathered, ranks, g, x, bias=bias)
         return Asked(question, [Input("g", dims), Input("x", dims), *[Input("ones", dims)] * bias],
                      [Result("w", (n, k), 2, g.dtype), *[Result("d", (n, 1), 2, g.dtype)] * bias])
 
@@ -113,15 +113,15 @@ class _MakeGradients:
 
     def _ask(self, ranks: int, g: Tensor, x: Tensor, w: Tensor) -> Asked:
         check_types({"the gradient": g, "x": x, "w": w})
-        question = make_gradient(self.name, self.gathered, ranks, g, x, product=True)
+        question = ask_for_gradients(self.name, self.gathered, ranks, g, x, product=True)
         dims = count_dims(g)
         return Asked(question, [Input("g", dims), Input("x", dims), Input("u", 2)],
                      [Result("of_x", tuple(x.shape), dims, x.dtype),
                       Result("w", tuple(w.shape), 2, w.dtype)])
 
 
-def make_gradient(name: str, gathered: str, ranks: int, g: Tensor, x: Tensor, *,
-                  bias: bool = False, product: bool = False) -> WeightGradient:
+def ask_for_gradients(name: str, gathered: str, ranks: int, g: Tensor, x: Tensor, *,
+                      bias: bool = False, product: bool = False) -> WeightGradient:
     of_x = gathered == "x"
     return WeightGradient(
         name=name, gathered=gathered, batch=g.shape[:-2].numel(),
@@ -218,9 +218,9 @@ def _save(ctx: Any, inputs: Sequence[Any], output: Any) -> None:
     ctx.save_for_backward(x, w)
 
 
-def _make_gradients(g: Tensor, x: Tensor, w: Tensor, of_x: bool, of_w: bool,
-                    group: str) -> tuple[Tensor | None, Tensor | None]:
-    """Those of `ag_linear` that are requested."""
+def _differentiate_product(g: Tensor, x: Tensor, w: Tensor, of_x: bool, of_w: bool,
+                           group: str) -> tuple[Tensor | None, Tensor | None]:
+    """Of the gradients of x and w in `ag_linear` those that are requested."""
     if of_x and of_w:
         return _ag_linear_gradients(g, x, w, group)
     return (_matmul_rs(g, w, None, group) if of_x else None,
@@ -231,7 +231,7 @@ def _differentiate_ag_linear(ctx: Any, g: Tensor) -> tuple[Any, ...]:
     x, w = ctx.saved_tensors
     g = g.contiguous()  # autograd expands a sum's gradient: all its elements share memory
     of_x, of_w, of_bias, _ = ctx.needs_input_grad
-    return (*_make_gradients(g, x, w, of_x, of_w, ctx.group),
+    return (*_differentiate_product(g, x, w, of_x, of_w, ctx.group),
             g.flatten(0, -2).sum(0) if of_bias else None, None)
 
 
@@ -271,7 +271,7 @@ def _differentiate_ag_linears(ctx: Any, gradients: Sequence[Tensor]) -> tuple[An
     are_large = all(w.shape[0] >= _LARGE for w in weights)
     parts = list(zip(gradients, weights)) if are_large else [
         (torch.cat(gradients, -1), torch.cat(weights) if of_x else weights[0])]
-    made = [_make_gradients(g.contiguous(), x, w, of_x, any(of_weights), ctx.group)
+    made = [_differentiate_product(g.contiguous(), x, w, of_x, any(of_weights), ctx.group)
             for g, w in parts]
     x_, w_ = made[0][0], [of_w for _, of_w in made]
     for term, _ in (made[1:] if of_x else ()):
