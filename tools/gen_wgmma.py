@@ -8,9 +8,8 @@ import textwrap
 DEVICE = pathlib.Path(__file__).resolve().parent.parent / "src/exec/cuda/device"
 # The widest tile of each file.
 FILES = {"wgmma_instructions": 112, "wgmma_wide": 160, "wgmma_wider": 208, "wgmma_widest": 256}
-WIDTHS_SHARED = [8, 16, 32, 64, 96, 112, 128, 144, 160, 192, 208, 224, 256]  # A in shared memory
+WIDTHS = [8, 16, 32, 64, 96, 112, 128, 144, 160, 176, 192, 208, 224, 256]
 WIDTHS_REGISTERS = [64, 128]  # A in registers: the second GEMM of attention
-WIDTHS_TRANSPOSED = [8, 16, 32, 64, 96, 128, 144, 160, 192, 208, 224, 256]  # ..., M-major
 
 HEAD = """\
 #pragma once
@@ -89,23 +88,20 @@ def text(head, widths):
     for n in widths:
         for element, kind in (("BF16", "bf16"), ("F16", "f16")):
             lines += ["template <bool NMajor>", f"struct Wgmma<{n}, Element::{element}, NMajor> {{"]
-            if n in WIDTHS_SHARED:
-                lines += function(n, kind, "shared")
+            lines += function(n, kind, "shared")
             if n in WIDTHS_REGISTERS:
                 lines += function(n, kind, "registers")
-            if n in WIDTHS_TRANSPOSED:
-                lines += function(n, kind, "transposed")
+            lines += function(n, kind, "transposed")
             lines += ["};", ""]
     lines += ["// clang-format on", "", "}  // namespace harpe::device", ""]
     return "\n".join(lines)
 
 
 def main():
-    widths = sorted(set(WIDTHS_SHARED + WIDTHS_REGISTERS + WIDTHS_TRANSPOSED))
     narrower = 0
     for name, widest in FILES.items():
         head = HEAD_WIDE.format(narrower=narrower) if narrower else HEAD
-        written = text(head, [n for n in widths if narrower < n <= widest])
+        written = text(head, [n for n in WIDTHS if narrower < n <= widest])
         narrower = widest
         out = DEVICE / f"{name}.cuh"
         if "--check" not in sys.argv[1:]:

@@ -12,6 +12,8 @@ constexpr double kBytesOfRow = kGemmStage * 2;
 // for the work they do.
 double loss_of(const GemmTile& tile) {
   if (tile.rows == 64) return 1.14;
+  if (tile.rows == 112) return tile.columns == 128 ? 1.1 : 1.05;
+  if (tile.rows == 176 || (tile.rows == 144 && tile.ping_pong)) return 1.07;
   if (tile.rows == 96) return tile.columns == 128 ? 1.11 : 1.06;
   if ((tile.rows == 192 || tile.rows == 208) && tile.columns == 128) return 1.03;
   if (tile.columns == 320) return 1.01;
@@ -25,7 +27,7 @@ double loss_of(const GemmTile& tile) {
 // How long a tile's loads take beside what the L2 cache's bandwidth says, as measured. Why tiles
 // differ is not known.
 double load_factor_of(const GemmTile& tile) {
-  if (tile.columns <= 64) return 0.79;
+  if (tile.columns <= 64) return tile.rows == 160 ? 0.85 : 0.79;
   return tile.rows == 96 && tile.columns == 256 ? 1.15 : 1;
 }
 
