@@ -145,19 +145,39 @@ TEST(GemmChoice, tiles_of_160_or_224_columns_fill_the_wave_that_others_do_not) {
   EXPECT_EQ(tiles_of(product(512, 7168, 8192), wide.config), 64);
 }
 
+// Two panels, whose sums leave.
+GemmSpec two_leaving(std::int64_t rows, std::int64_t n, std::int64_t k) {
+  GemmSpec spec = product(2 * rows, n, k);
+  spec.panels[0].rows = rows;
+  spec.panels[0].done = 4096;
+  spec.panels.push_back(spec.panels[0]);
+  return spec;
+}
+
 // 320 rows are two tiles of 160 rows, but three of 128 or of 64 rows in pairs.
 TEST(GemmChoice, panels_that_are_no_multiples_of_128_rows_take_tiles_that_fit_them) {
   EXPECT_EQ(choose_gemm(product(320, 8192, 4096), kMultiprocessors).config.tile_m, 160);
-  GemmSpec spec = product(640, 4096, 7168);
-  spec.panels[0].rows = 320;
-  spec.panels[0].done = 4096;
-  spec.panels.push_back(spec.panels[0]);
+  const GemmSpec spec = two_leaving(320, 4096, 7168);
   const GemmChoice leaving = choose_gemm(spec, kMultiprocessors);
   EXPECT_EQ(leaving.config.tile_m, 160);
   EXPECT_TRUE(leaving.config.swapped);
   const auto tiles = static_cast<std::uint32_t>(2 * 4096 / leaving.config.tile_n);
   const auto each = static_cast<std::uint32_t>(leaving.config.arrivals_per_tile());
   EXPECT_EQ(arrivals(spec.panels[0], spec.n, leaving), tiles * each);
+}
+
+// `gemm_rs` of twice as many rows at two ranks: measured on two H200.
+TEST(GemmChoice, panels_of_odd_row_counts_take_swapped_tiles_that_fit_them) {
+  const auto rows_of_tile = [](std::int64_t rows, std::int64_t n, std::int64_t k) {
+    const GemmChoice choice = choose_gemm(two_leaving(rows, n, k), kMultiprocessors);
+    EXPECT_TRUE(choice.config.swapped);
+    return choice.config.tile_m;
+  };
+  EXPECT_EQ(rows_of_tile(320, 5120, 12800), 112);
+  EXPECT_EQ(rows_of_tile(448, 7168, 9216), 112);
+  EXPECT_EQ(rows_of_tile(420, 8192, 4096), 144);
+  EXPECT_EQ(rows_of_tile(352, 8192, 14336), 176);
+  EXPECT_EQ(rows_of_tile(700, 8192, 4096), 176);
 }
 
 TEST(GemmConfig, swapped_has_any_number_of_rows_in_steps_of_16) {
