@@ -12,9 +12,9 @@ constexpr double kBytesOfRow = kGemmStage * 2;
 // for the work they do.
 double loss_of(const GemmTile& tile) {
   if (tile.rows == 64) return 1.14;
+  if (tile.rows == 96) return tile.columns == 128 ? 1.11 : 1.06;
   if (tile.rows == 112) return tile.columns == 128 ? 1.1 : 1.05;
   if (tile.rows == 176 || (tile.rows == 144 && tile.ping_pong)) return 1.07;
-  if (tile.rows == 96) return tile.columns == 128 ? 1.11 : 1.06;
   if ((tile.rows == 192 || tile.rows == 208) && tile.columns == 128) return 1.03;
   if (tile.columns == 320) return 1.01;
   if (tile.columns == 256 && tile.cluster == 1 && tile.rows < 192) return 1.017;
