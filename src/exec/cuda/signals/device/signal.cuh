@@ -19,14 +19,17 @@ HP_DEVICE void set_signal(const RaiseTarget& target, std::uint32_t epoch) {
 
 // Called after stores of this thread's block have completed: counts them, and the last of
 // `arrivals` calls raises the signal, behind all blocks' stores. `done` is zero before and after.
+// The count stays on this GPU, so its fence does too: one at system scope also waits until stores
+// of other threads have left the link. Order is transitive, so the last fence carries all stores.
 HP_DEVICE void count_stored(std::uint32_t* done, std::uint32_t arrivals, const RaiseTarget& target,
                             const WaitContext& context) {
-  fence_system();
+  const std::uint32_t epoch = current_epoch(context);
+  fence_gpu();
   // The fences before and after it order the data, so the count is relaxed.
   if (add_relaxed_gpu(done, 1) + 1 != arrivals) return;
-  *done = 0;
   fence_system();
-  set_signal(target, current_epoch(context));
+  set_signal(target, epoch);
+  *done = 0;
 }
 
 // Poisons the rank that waits for the signal, so that its waits end.

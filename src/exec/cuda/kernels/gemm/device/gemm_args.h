@@ -124,6 +124,8 @@ struct GemmArgs {
   // Tile kernels: the unit from which on blocks that have copied compute too; no copy then waits.
   std::int32_t joined;
   static constexpr std::int32_t kNeverJoined = 1 << 30;
+  // From box to box of a block's last tile of sums for other ranks, with ping-pong; 0: at once.
+  std::int32_t last_clocks;
   std::int32_t b_apart;  // few rows: clocks between the loads that first fill the ring with B
 };
 

@@ -101,6 +101,13 @@ struct GemmConfig {
   }
   HP_SHARED_CODE int store_row_bytes() const { return store_columns() * bytes_of(out); }
   HP_SHARED_CODE int box_bytes() const { return store_rows() * store_row_bytes(); }
+  // Clocks from box to box of a thread block at which 132 of them fill NVLink. A box of 64 rows of
+  // 128 bytes takes 5,000 of them.
+  HP_SHARED_CODE int clocks_of_full_link() const { return 5000 * box_bytes() / 8192; }
+  // Clocks from box to box at which the boxes of a tile leave during most of the next one.
+  HP_SHARED_CODE int clocks_of_next_tile(int k_blocks) const {
+    return 110 * k_blocks * box_bytes() / 8192;
+  }
   // A slice's boxes: those of the same rows follow each other.
   HP_SHARED_CODE int boxes_across() const { return (swapped ? 64 : tile_n) / store_columns(); }
   HP_SHARED_CODE int boxes_of_slice() const {

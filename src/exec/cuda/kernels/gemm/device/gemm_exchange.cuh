@@ -130,13 +130,14 @@ class SumStore {
   HP_DEVICE void store(const GemmWalk<kConfig>& walk, const GemmSums<kConfig>& sums) {
     wait_barrier(&shared_.control().may_store, 0);
     const bool skip = args_.waits > 0 && any_of_threads(1 + consumer_, 128, shared_.poisoned());
-    const bool is_slow = kConfig.ping_pong && has_next(walk);
+    const int clocks =
+        kConfig.ping_pong && has_next(walk) ? StorePace<kConfig>::clocks_apart(walk.blocks()) : 0;
     if (!skip) {
 #pragma unroll
       for (int slice = 0; slice < kConfig.slices(); ++slice) {
 #pragma unroll
         for (int index = 0; index < kConfig.boxes_of_slice(); ++index) {
-          if (is_slow) pace_.await(walk.blocks());
+          pace_.await(clocks);
           store_box(walk, sums[slice], slice, index);
         }
       }

@@ -241,30 +241,28 @@ HP_DEVICE void store_group_box(const GemmArgs& args, const GemmWalk<kConfig>& wa
 
 // Spaces out stores of boxes to other GPUs. All thread blocks finish their tiles at about the same
 // time, and while the link is full TMA brings no operands either. With ping-pong a tile may leave
-// during the time of the next one. Clusters start in kTurns phases within the time of one box.
+// during the time of the next one.
 template <GemmConfig kConfig>
 class StorePace {
  public:
-  HP_DEVICE StorePace()
-      : due_(clock64() +
-             static_cast<int>(blockIdx.x) / kConfig.cluster % kTurns * (kClocks / kTurns)) {}
+  // Clocks from box to box of a tile of `k_blocks` K blocks, while this block computes another.
+  // At 0.7 of the link's bandwidth or less time even a full wave delays few operands.
+  HP_DEVICE static int clocks_apart(int k_blocks) {
+    constexpr int kLeast = kConfig.clocks_of_full_link();
+    constexpr int kMost = kLeast * 7 / 5;
+    const int clocks = kConfig.clocks_of_next_tile(k_blocks);
+    return clocks < kLeast ? kLeast : clocks < kMost ? clocks : kMost;
+  }
 
-  // Waits for the turn of the next box, of a tile of `k_blocks` K blocks.
-  HP_DEVICE void await(int k_blocks) {
+  HP_DEVICE void await(int clocks) {
+    if (clocks == 0) return;
     while (clock64() < due_) pause(20);
-    const long long clocks =
-        k_blocks * kClocksOfBlock < kClocks ? k_blocks * kClocksOfBlock : kClocks;
     const long long now = clock64();
     due_ = (now > due_ + clocks ? now : due_) + clocks;
   }
 
  private:
-  static constexpr int kTurns = 8;
-  static constexpr int kBytes = 8192;  // a box of 64 rows of 128 bytes
-  // Per box: 0.7 of NVLink's bandwidth, or a fifth of the time to multiply a K block.
-  static constexpr int kClocks = 7000 * kConfig.box_bytes() / kBytes;
-  static constexpr int kClocksOfBlock = 110 * kConfig.box_bytes() / kBytes;
-  long long due_;
+  long long due_ = 0;
 };
 
 // Publishes the walk's panel and those that share its rows; without results gives them up.
@@ -290,6 +288,9 @@ HP_DEVICE bool is_awaited(const GemmArgs& args, const GemmWalk<kConfig>& walk) {
   return found;
 }
 
+// Whether the panel is a total: sums of other ranks are added to its own.
+HP_DEVICE bool adds_sums(const GemmPanel& panel) { return panel.products < panel.k_blocks; }
+
 // A consumer's boxes, by one thread. TMA may read all of them but one at a time; the consumer may
 // overwrite the oldest once TMA has read it.
 template <GemmConfig kConfig>
@@ -298,11 +299,11 @@ class BoxStore {
   HP_DEVICE BoxStore(const GemmArgs& args, const GemmShared<kConfig>& shared, int consumer)
       : args_(args), shared_(shared), consumer_(consumer) {}
 
-  // Stores the unit's boxes; false: the consumer has skipped them.
-  HP_DEVICE bool store(const GemmWalk<kConfig>& walk, bool is_slow) {
+  // Stores the unit's boxes, `clocks` apart; false: the consumer has skipped them.
+  HP_DEVICE bool store(const GemmWalk<kConfig>& walk, int clocks) {
     stages_.advance(walk.blocks());
     const int stage = stages_.before().slot;
-    const bool is_stored = store_from(stage, walk, is_slow);
+    const bool is_stored = store_from(stage, walk, clocks);
     if constexpr (kConfig.boxes_in_stage) {
       wait_stores_read<0>();
       release(0);
@@ -314,7 +315,7 @@ class BoxStore {
  private:
   static constexpr int kReading = kConfig.boxes - 1;
 
-  HP_DEVICE bool store_from(int stage, const GemmWalk<kConfig>& walk, bool is_slow) {
+  HP_DEVICE bool store_from(int stage, const GemmWalk<kConfig>& walk, int clocks) {
     constexpr int kPerSlice = kConfig.boxes_of_slice();
     constexpr int kAcross = kConfig.boxes_across();
     const int own = kConfig.ping_pong ? 0 : consumer_ * kConfig.slices();  // the first slice
@@ -339,7 +340,7 @@ class BoxStore {
         store_group_box<kConfig>(args_, walk, staged, column,
                                  (first_row - walk.row()) / kConfig.chunk_rows());
       } else {
-        if (is_slow) pace_.await(walk.blocks());
+        pace_.await(clocks);
         store_box<kConfig>(args_, walk, staged, column, first_row);
       }
       wait_stores_read<kReading>();
@@ -393,10 +394,12 @@ HP_DEVICE void store_boxes(const GemmArgs& args, const GemmShared<kConfig>& shar
     is_unit = next.locate();
     if (walk.mine(consumer)) {
       const bool is_published = walk.row() < walk.panel_rows() && is_awaited<kConfig>(args, walk);
-      // The panel cannot be complete before this cluster's next tile, if that one is of the panel.
-      const bool is_slow =
-          kConfig.ping_pong && is_published && is_unit && next.panel_index() == walk.panel_index();
-      const bool is_stored = boxes.store(walk, is_slow);
+      int clocks = 0;
+      if (kConfig.ping_pong && is_published && is_unit) {
+        const bool is_last = !adds_sums(walk.panel()) && adds_sums(next.panel());
+        clocks = is_last ? args.last_clocks : StorePace<kConfig>::clocks_apart(walk.blocks());
+      }
+      const bool is_stored = boxes.store(walk, clocks);
       if (is_published && is_stored) wait_stores<0>();
       if (is_published) publish_copies<kConfig>(args, shared, walk, is_stored);
     }
