@@ -244,8 +244,8 @@ class Builder {
       built_.workload.dependencies.push_back(
           {work_of(maker), work, WaitKind::Queue, costs_.late(maker)});
     }
-    if (const auto total = costs_.launches().total_of(id)) {
-      depend(work_of(*total), work, WaitKind::Queue, {});
+    for (const TaskId total : costs_.launches().totals(id)) {
+      depend(work_of(total), work, WaitKind::Queue, {});
     }
   }
 

@@ -214,7 +214,7 @@ void TaskCosts::slow_down(Group& group) const {
   for (const TaskId id : launches_.of(first)->does) {
     if (launches_.by(id) != DoneBy::FusedStore) continue;
     sent += fused_copy(id).work.seconds();
-    has_totals = has_totals || launches_.total_of(id).has_value();
+    has_totals = has_totals || !launches_.totals(id).empty();
   }
   const Picoseconds work = group.activity.work;
   const Picoseconds standstill =

@@ -131,17 +131,22 @@ std::vector<TaskId> TaskLaunches::makers(TaskId store) const {
   for (const TaskId id : of(store)->does) {
     const bool is_total = by(id) == DoneBy::Total || by(id) == DoneBy::Rounding;
     if ((by(id) != DoneBy::Kernel && !is_total) || !takes(store, id)) continue;
-    if (is_total) return makers(id);
-    found.push_back(id);
+    if (is_total) {
+      const std::vector<TaskId> of_total = makers(id);
+      found.insert(found.end(), of_total.begin(), of_total.end());
+    } else {
+      found.push_back(id);
+    }
   }
   return found;
 }
 
-std::optional<TaskId> TaskLaunches::total_of(TaskId store) const {
-  const std::vector<TaskId>& does = of(store)->does;
-  const auto found = std::ranges::find_if(
-      does, [&](TaskId id) { return by(id) == DoneBy::Total && takes(store, id); });
-  return found == does.end() ? std::nullopt : std::optional(*found);
+std::vector<TaskId> TaskLaunches::totals(TaskId store) const {
+  std::vector<TaskId> found;
+  for (const TaskId id : of(store)->does) {
+    if (by(id) == DoneBy::Total && takes(store, id)) found.push_back(id);
+  }
+  return found;
 }
 
 // True if the copy reads something that `maker` writes.

@@ -43,11 +43,11 @@ class TaskLaunches {
   // All tasks in plan order, except for sums that a kernel makes: those that it stores at other
   // ranks come before those that stay.
   [[nodiscard]] const std::vector<TaskId>& order() const { return order_; }
-  // The computes of its launch that make what a FusedStore stores, or the total that it stores, in
+  // The computes of its launch that make what a FusedStore stores, or the totals that it stores, in
   // the order in which the kernel does them.
   [[nodiscard]] std::vector<TaskId> makers(TaskId store) const;
-  // The total that a FusedStore stores, if it stores one.
-  [[nodiscard]] std::optional<TaskId> total_of(TaskId store) const;
+  // The totals that a FusedStore stores.
+  [[nodiscard]] std::vector<TaskId> totals(TaskId store) const;
   // The number of kernels of its launch; 1 where that is unknown.
   [[nodiscard]] std::int64_t kernels(TaskId task) const;
   // The variant of the first kernel of its launch; empty where there is none.

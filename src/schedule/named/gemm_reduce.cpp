@@ -29,27 +29,43 @@ const SizedAxis& blocked_axis(const GemmShape& shape, Reduced result, std::int64
 // The blocks of the result that are reduced: of its blocked axis, or of its columns.
 struct BlocksOfResult {
   bool of_columns = false;
-  bool in_parts = false;  // the leaf makes one block after the other
+  std::int64_t bands = 0;  // of columns, that the leaf makes one after the other; 0: all at once
 };
+
+// A band has a signal of its own, so a rank adds the first one while the second one crosses the
+// link. A band has at least the tiles of 128 x 128 of half an H200: a block that is computed at
+// once arrives at once. Kernels take bands of equal widths alone.
+std::int64_t bands_of(const GemmShape& shape, std::int64_t ranks, bool of_columns) {
+  constexpr std::int64_t kBands = 2;
+  constexpr std::int64_t kTile = 128;
+  constexpr std::int64_t kLeast = 64 * kTile * kTile;
+  const std::int64_t widths = kBands * (of_columns ? ranks : 1);
+  const bool are_equal = shape.n.size % (widths * kTile) == 0;
+  return are_equal && shape.m.size * shape.n.size / ranks >= kBands * kLeast ? kBands : 1;
+}
 
 struct Reduction {
   ScheduleBuilder builder;
   Level all;
   std::string block;  // digit of the result for the reduction
-  std::string inner;  // the digit inside it
+  std::string band;   // digit of its columns
+  std::int64_t bands = 0;
 };
 
 Reduction place_operands(std::string_view schedule, const Program& program, const Mesh& mesh,
                          const GemmShape& shape, Reduced result,
                          const BlocksOfResult& blocks = {}) {
   const MeshPlan plan(mesh);
-  Reduction out{ScheduleBuilder(schedule, program, plan), plan.all(), "", ""};
+  Reduction out{ScheduleBuilder(schedule, program, plan), plan.all(), "", "", blocks.bands};
   const SizedAxis& axis = blocks.of_columns ? shape.n : blocked_axis(shape, result, out.all.ranks);
+  const bool by_rows = axis.name == shape.m.name;
   std::vector<std::int64_t> factors{out.all.ranks};
-  if (blocks.in_parts) factors.push_back(1);
-  const auto digits = out.builder.tile(axis.name, factors, axis.name == shape.m.name ? "m" : "n");
+  if (blocks.bands > 0 && !by_rows) factors.push_back(blocks.bands);
+  const auto digits = out.builder.tile(axis.name, factors, by_rows ? "m" : "n");
   out.block = digits[0];
-  out.inner = digits[1];
+  out.band = by_rows && blocks.bands > 0
+                 ? out.builder.tile(shape.n.name, {blocks.bands}, "n").front()
+                 : digits[1];
   const auto k = out.builder.tile(shape.k.name, {out.all.ranks}, "k");
   out.builder.shard({shape.a, shape.b}, k[0], out.all);
   if (result == Reduced::Scattered) out.builder.shard({shape.c}, out.block, out.all);
@@ -68,21 +84,26 @@ Checked<Script> rotate_result(std::string_view schedule, const Program& program,
   return reduction.builder.take();
 }
 
-// Sends each partial block as soon as the GEMM has made it, the successor's first.
+// Sends each band of a partial block as soon as the GEMM has made it, the successor's first.
 void push_blocks(Reduction& reduction, const GemmShape& shape) {
   ScheduleBuilder& builder = reduction.builder;
   builder.drain(shape.nest, {shape.c}, reduction.all, "", kPushSums);
   std::vector<std::string> order{reduction.block};
   const MeshRef over = builder.axes(reduction.all);
+  if (reduction.bands > 1) {
+    builder.add(ChunkMove{shape.nest, {shape.c}, over, std::nullopt, reduction.band});
+  }
   order.insert(order.end(), over.begin(), over.end());
-  builder.add(ChunkLeaf{shape.nest, "leaf", reduction.inner, order});
+  builder.add(ChunkLeaf{shape.nest, "leaf", reduction.band, order});
 }
 
-// One kernel per rank makes all blocks and waits for each.
+// One kernel per rank makes all blocks and waits for each of their bands.
 Checked<Script> push_result(std::string_view schedule, const Program& program, const Mesh& mesh,
-                            Reduced result, const BlocksOfResult& blocks) {
+                            Reduced result, bool of_columns) {
   HP_TRY(const GemmShape shape, read_reduced(program));
-  Reduction reduction = place_operands(schedule, program, mesh, shape, result, blocks);
+  const std::int64_t bands = bands_of(shape, MeshPlan(mesh).all().ranks, of_columns);
+  Reduction reduction = place_operands(schedule, program, mesh, shape, result,
+                                       {.of_columns = of_columns, .bands = bands});
   push_blocks(reduction, shape);
   reduction.builder.add(
       FuseNests{shape.nest + "_fused", {shape.nest}, true, std::nullopt, std::nullopt});
@@ -107,12 +128,11 @@ Checked<Script> reduce_fetch(const Program& program, const Mesh& mesh, Reduced r
 }
 
 Checked<Script> reduce_push(const Program& program, const Mesh& mesh, Reduced result) {
-  return push_result("push", program, mesh, result, {.in_parts = true});
+  return push_result("push", program, mesh, result, false);
 }
 
 Checked<Script> reduce_push_n(const Program& program, const Mesh& mesh) {
-  return push_result("push_n", program, mesh, Reduced::Replicated,
-                     {.of_columns = true, .in_parts = true});
+  return push_result("push_n", program, mesh, Reduced::Replicated, true);
 }
 
 Checked<Script> reduce_one_shot(const Program& program, const Mesh& mesh) {
@@ -128,8 +148,8 @@ Checked<Script> reduce_one_shot(const Program& program, const Mesh& mesh) {
 
 Checked<Script> reduce_normalise_gather(const Program& program, const Mesh& mesh) {
   HP_TRY(const NormShape shape, read_normalised_gemm(program));
-  Reduction reduction = place_operands("scattered", program, mesh, shape.gemm, Reduced::Scattered,
-                                       {.in_parts = true});
+  Reduction reduction =
+      place_operands("scattered", program, mesh, shape.gemm, Reduced::Scattered, {.bands = 1});
   ScheduleBuilder& builder = reduction.builder;
   builder.shard({shape.residual, shape.residual_out}, reduction.block, reduction.all);
   builder.parallelize(shape.nest, reduction.block, reduction.all);

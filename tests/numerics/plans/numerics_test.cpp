@@ -369,6 +369,9 @@ TEST(GpuShapes, are_right_under_every_schedule) {
   for (const char* op : {"ag_gemm", "gemm_rs", "gemm_ar", "gemm_ar_norm"}) {
     tally.run(op, {{"whole tiles", {"m=96", "n=96", "k=96"}}}, "bf16");
   }
+  for (const char* op : {"gemm_rs", "gemm_ar", "gemm_ar_norm"}) {
+    tally.run(op, {{"two bands", {"m=2048", "n=2048", "k=128"}}}, "bf16", {"x=2"});
+  }
   const std::vector<std::string> meshes = {"x=2", "x=4", "y=2,x=2"};
   const Shape heads = {"whole heads", {"seq=128", "heads=8", "kv_heads=8", "head_dim=64"}};
   Shape masked = {"grouped, causal", {"seq=128", "heads=8", "kv_heads=4", "head_dim=64"}};

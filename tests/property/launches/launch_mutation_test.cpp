@@ -60,11 +60,13 @@ const std::vector<Family>& families() {
       {"gemm_rs",
        {{{}, "tp=3", "push"},
         {{}, "tp=3", "push", true},
+        {{"m=2048", "n=2048"}, "tp=2", "push"},  // two bands
         {{}, "tp=2", "bulk"},
         {{}, "tp=3", "ring"}}},
       {"gemm_ar",
        {{{}, "tp=3", "push"},
         {{}, "tp=3", "push_n"},
+        {{"m=2048", "n=2048"}, "tp=2", "push_n"},  // two bands
         {{}, "tp=2", "bulk"},
         {{}, "tp=3", "fetch"},
         {{"m=8"}, "tp=3", "one_shot"},

@@ -157,11 +157,30 @@ TEST(NamedSchedules, fuse_as_many_chunks_as_fill_tiles) {
 
 TEST(NamedSchedules, push_sums_out_of_one_kernel) {
   EXPECT_EQ(form_of("gemm_rs", "push", make_program("gemm_rs"), one(4)),
-            "  split M = m0:4 * m1:1 * m2:_\n  split K = k0:4 * k1:_\n"
+            "  split M = m0:4 * m1:_\n  split N = n0:1 * n1:_\n  split K = k0:4 * k1:_\n"
             "  place a[k0@cp]\n  place b[k0@cp]\n  place c[m0@cp]\n"
             "  nest mm {\n    par k0 on cp\n"
             "    drain c over cp direct by src via sm signal counter\n"
-            "    leaf chunk m1 order skew(m0, cp)\n  }\n  fuse mm_fused = mm persistent\n");
+            "    leaf chunk n0 order skew(m0, cp)\n  }\n  fuse mm_fused = mm persistent\n");
+}
+
+// Where a rank's block is more than a GPU computes at once and its bands are of equal widths.
+TEST(NamedSchedules, push_sums_of_large_blocks_in_two_bands) {
+  const auto has_bands = [](std::string_view op, std::string_view name, std::int64_t m,
+                            std::int64_t n) {
+    const Program program = make_program(op, {{"m", m}, {"n", n}, {"k", std::int64_t{512}}});
+    const std::string form = form_of(op, name, program, one(2));
+    const bool chunk = form.find(op == "gemm_rs" ? "n0:2 * n1:_" : "n1:2") != std::string::npos;
+    EXPECT_EQ(form.find(" grain n") != std::string::npos, chunk) << form;
+    return chunk;
+  };
+  EXPECT_TRUE(has_bands("gemm_rs", "push", 1024, 4096));
+  EXPECT_FALSE(has_bands("gemm_rs", "push", 896, 4096));
+  EXPECT_FALSE(has_bands("gemm_rs", "push", 2048, 4096 + 128));
+  EXPECT_TRUE(has_bands("gemm_ar", "push_n", 1024, 4096));
+  EXPECT_FALSE(has_bands("gemm_ar", "push_n", 896, 4096));
+  EXPECT_FALSE(has_bands("gemm_ar", "push_n", 2048, 11008)) << "86 tiles, for four bands";
+  EXPECT_TRUE(has_bands("gemm_rs", "push", 2048, 11008)) << "43 tiles each";
 }
 
 TEST(NamedSchedules, refuse_with_the_numbers_and_what_does_apply) {

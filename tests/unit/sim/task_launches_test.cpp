@@ -137,7 +137,7 @@ TEST_F(OnGpus, a_store_of_two_sums_waits_for_both) {
 // The stores of a total overlap its GEMM; only those of the last wave follow it.
 TEST_F(OnGpus, a_total_leaves_as_it_is_made) {
   launch("gemm_ar", {"m=4096", "n=4096", "k=1024"}, "tp=2", "push");
-  EXPECT_EQ(count(TaskKind::Copy, DoneBy::FusedStore), 2);
+  EXPECT_EQ(count(TaskKind::Copy, DoneBy::FusedStore), 3) << "two bands of sums, and totals";
   const Machine machine = h200();
   const BuiltWorkload built = build_workload(plan_, launches_, machine, {});
   const TaskLaunches tasks(plan_, launches_);
@@ -148,28 +148,37 @@ TEST_F(OnGpus, a_total_leaves_as_it_is_made) {
       return edge.after == work && edge.kind == WaitKind::Queue &&
              plan_.tasks[before.index()].kind == TaskKind::Compute;
     };
-    EXPECT_EQ(std::ranges::count_if(built.workload.dependencies, waits_for_product), 1);
+    const std::size_t totals = tasks.totals(id).size();
+    EXPECT_EQ(std::ranges::count_if(built.workload.dependencies, waits_for_product),
+              totals > 0 ? 2 : 1);
     const Activity& stores = built.workload.activities[static_cast<std::size_t>(work)];
     EXPECT_LT(stores.work, from_microseconds(40)) << "of 16 MB, which the link takes 43 us for";
   }
 }
 
-// What the last wave makes leaves behind the last sums of other ranks.
+// What the last wave makes leaves behind the last sums of other ranks, of every band.
 TEST_F(OnGpus, the_last_totals_leave_when_sums_have_arrived) {
-  launch("gemm_ar", {"m=256", "n=8192", "k=8192"}, "tp=2", "push_n");
-  const TaskLaunches tasks(plan_, launches_);
-  const BuiltWorkload built = build_workload(plan_, launches_, h200(), {});
-  int totals = 0;
-  for (const TaskId id : fused_stores(tasks)) {
-    const auto total = tasks.total_of(id);
-    totals += total ? 1 : 0;
-    const auto waits_for_total = [&](const Dependency& edge) {
-      const TaskId before = built.of[static_cast<std::size_t>(edge.before)].task;
-      return edge.after == built.work_of_task[id.index()] && tasks.by(before) == DoneBy::Total;
-    };
-    EXPECT_EQ(std::ranges::count_if(built.workload.dependencies, waits_for_total), total ? 1 : 0);
-  }
-  EXPECT_EQ(totals, 2) << "one a rank, beside one store of sums";
+  const auto stores = [&](const std::vector<std::string>& shape, std::size_t bands) {
+    launch("gemm_ar", shape, "tp=2", "push_n");
+    const TaskLaunches tasks(plan_, launches_);
+    const BuiltWorkload built = build_workload(plan_, launches_, h200(), {});
+    std::size_t of_totals = 0;
+    for (const TaskId id : fused_stores(tasks)) {
+      const std::size_t totals = tasks.totals(id).size();
+      of_totals += totals > 0 ? 1 : 0;
+      EXPECT_EQ(tasks.makers(id).size(), totals > 0 ? bands : 1);
+      const auto waits_for_total = [&](const Dependency& edge) {
+        const TaskId before = built.of[static_cast<std::size_t>(edge.before)].task;
+        return edge.after == built.work_of_task[id.index()] && tasks.by(before) == DoneBy::Total;
+      };
+      EXPECT_EQ(std::ranges::count_if(built.workload.dependencies, waits_for_total),
+                static_cast<std::ptrdiff_t>(totals));
+      EXPECT_TRUE(totals == 0 || totals == bands);
+    }
+    EXPECT_EQ(of_totals, 2U) << "one a rank, beside the stores of sums";
+  };
+  stores({"m=256", "n=8192", "k=8192"}, 1);
+  stores({"m=2048", "n=4096", "k=4096"}, 2);
 }
 
 // All tiles of one wave are made at once, however many tasks they are of.
