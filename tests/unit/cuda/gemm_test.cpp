@@ -249,6 +249,16 @@ TEST(GemmChoice, sums_that_are_exchanged_leave_a_wave_earlier) {
   EXPECT_TRUE(choice.config.ping_pong);
 }
 
+// 96 tiles of 64 columns for each panel would share a wave, and blocks with tiles of both panels
+// there would wait for all sums before their last tile.
+TEST(GemmChoice, sums_that_are_exchanged_do_not_share_a_wave_with_totals) {
+  GemmSpec spec = product(512, 3072, 2048);
+  spec.panels.push_back(spec.panels.front());
+  spec.panels.front().done = 4096;
+  spec.panels.back().addends = {{.address = 4096, .stride = 3072}};
+  EXPECT_EQ(choose_gemm(spec, kMultiprocessors).config.tile_n, 128);
+}
+
 // A long GEMM runs at the limit of power, so it takes tiles that load less for each value.
 TEST(GemmChoice, long_products_take_tiles_that_need_less_power) {
   const auto choose = [](std::int64_t rows, std::int64_t n, std::int64_t k, bool m_major) {

@@ -184,6 +184,7 @@ double hop_clocks(const GemmConfig& config) {
 // What leaves a kernel that computes sums over ranks.
 struct Exchange {
   std::size_t sent = 0;  // its first panels, whose sums other ranks add
+  std::size_t kept = 0;  // the panels behind them, to whose sums it adds those of others
   double sums = 0;       // bytes of these sums, once for each rank that adds them
   double totals = 0;     // bytes of the results that it sends, once it has added others' sums
 };
@@ -200,6 +201,7 @@ Exchange exchange_of(const GemmSpec& spec) {
     } else if (is_repeated) {
       exchange.sums += bytes;
     }
+    exchange.kept += panel.rows_of < 0 && !panel.addends.empty() ? 1 : 0;
     are_sent = are_sent && panel.rows_of < 0 && panel.addends.empty() && is_awaited(panel);
     if (!are_sent) continue;
     ++exchange.sent;
@@ -223,7 +225,12 @@ double exchange_clocks(const Exchange& exchange, const Tickets& tickets, double 
   const double totals = exchange.totals / kLink;
   const double arrived =
       std::max(first * tile_clocks + sums / std::ceil(first), tile_clocks + sums) + hop;
-  const double added = std::max(all * tile_clocks, arrived) + totals / std::max(1.0, all - first);
+  // Without bands a block computes its first own tile, waits for all sums, then computes the
+  // others.
+  const double rest =
+      exchange.kept == 1 ? tickets.steps(exchange.sent, tickets.panels() - 1) - 1 : 0;
+  const double computed = std::max(all * tile_clocks, arrived + rest * tile_clocks);
+  const double added = computed + totals / std::max(1.0, all - first);
   const double cut = all < 3 && tickets.cut_clocks() > 0 ? kCut * tile_clocks : 0;
   return std::max(added, tile_clocks + sums + totals) - all * tile_clocks + cut;
 }
