@@ -47,9 +47,9 @@ std::int64_t bands_of(const GemmShape& shape, std::int64_t ranks, bool of_column
 struct Reduction {
   ScheduleBuilder builder;
   Level all;
-  std::string block;  // digit of the result for the reduction
-  std::string band;   // digit of its columns
-  std::int64_t bands = 0;
+  std::string block;       // digit of the result for the reduction
+  std::string band;        // digit of its columns, if `bands` is not 0
+  std::int64_t bands = 0;  // BlocksOfResult::bands
 };
 
 Reduction place_operands(std::string_view schedule, const Program& program, const Mesh& mesh,
@@ -63,9 +63,9 @@ Reduction place_operands(std::string_view schedule, const Program& program, cons
   if (blocks.bands > 0 && !by_rows) factors.push_back(blocks.bands);
   const auto digits = out.builder.tile(axis.name, factors, by_rows ? "m" : "n");
   out.block = digits[0];
-  out.band = by_rows && blocks.bands > 0
-                 ? out.builder.tile(shape.n.name, {blocks.bands}, "n").front()
-                 : digits[1];
+  if (blocks.bands > 0) {
+    out.band = by_rows ? out.builder.tile(shape.n.name, {blocks.bands}, "n").front() : digits[1];
+  }
   const auto k = out.builder.tile(shape.k.name, {out.all.ranks}, "k");
   out.builder.shard({shape.a, shape.b}, k[0], out.all);
   if (result == Reduced::Scattered) out.builder.shard({shape.c}, out.block, out.all);

@@ -89,6 +89,41 @@ TEST(GemmChoice, panels_without_rows_are_behind_and_have_those_of_one) {
   EXPECT_TRUE(is_refused(twice));
 }
 
+// Sums for another rank in `bands` panels, then as many of which the rank adds the total.
+GemmSpec reduced(std::int64_t m, std::int64_t n, std::int64_t k, std::size_t bands) {
+  GemmSpec spec = product(m, n, k);
+  const GemmPanelSpec panel = spec.panels.front();
+  spec.panels.assign(2 * bands, panel);
+  for (std::size_t i = 0; i < bands; ++i) {
+    spec.panels[i].done = 4096;
+    spec.panels[bands + i].addends = {{.address = 4096, .stride = n}};
+  }
+  return spec;
+}
+
+// The last sums of short tiles leave as fast as their wave fills the link.
+TEST(GemmPace, spaces_the_last_sums_of_short_tiles) {
+  device::GemmConfig pairs;
+  for (const device::GemmConfig& config : gemm_configs(reduced(1024, 2048, 2048, 1))) {
+    const bool is_square = config.tile_m == 128 && config.tile_n == 128 && config.cluster == 2;
+    if (is_square && config.ping_pong && !config.by_threads) pairs = config;
+  }
+  ASSERT_TRUE(pairs.ping_pong);
+  constexpr int kClusters = kMultiprocessors / 2;
+  const auto clocks = [&](const GemmSpec& spec) { return last_clocks(spec, pairs, kClusters); };
+  const int full = pairs.clocks_of_full_link();
+  EXPECT_EQ(full, 5000);
+  EXPECT_EQ(clocks(reduced(1024, 2048, 2048, 1)), full * 64 / kClusters);
+  EXPECT_EQ(clocks(reduced(512, 3072, 2048, 1)), full * 48 / kClusters);
+  EXPECT_EQ(clocks(reduced(1024, 5120, 2560, 1)), full * (160 - 2 * kClusters) / kClusters)
+      << "the last of three waves";
+  EXPECT_EQ(clocks(reduced(1024, 2560, 2560, 2)), full) << "none of the next tiles awaits them";
+  EXPECT_EQ(clocks(reduced(1024, 4096, 4096, 1)), 0) << "a longer tile outlasts them";
+  EXPECT_EQ(clocks(product(1024, 4096, 2048)), 0);
+  pairs.ping_pong = false;
+  EXPECT_EQ(clocks(reduced(1024, 2048, 2048, 1)), 0);
+}
+
 // The total of the rank's sums and an addend, stored at two ranks.
 GemmSpec replicated(std::int64_t m, std::int64_t n) {
   GemmSpec spec = product(m, n, 1024);

@@ -201,8 +201,8 @@ Exchange exchange_of(const GemmSpec& spec) {
     } else if (is_repeated) {
       exchange.sums += bytes;
     }
-    exchange.kept += panel.rows_of < 0 && !panel.addends.empty() ? 1 : 0;
-    are_sent = are_sent && panel.rows_of < 0 && panel.addends.empty() && is_awaited(panel);
+    exchange.kept += adds_to_sums(panel) ? 1 : 0;
+    are_sent = are_sent && sends_sums(panel);
     if (!are_sent) continue;
     ++exchange.sent;
     exchange.sums += bytes;

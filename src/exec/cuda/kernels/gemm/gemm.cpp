@@ -25,13 +25,6 @@ constexpr std::int64_t kTileK = GemmConfig::kTileK;
 
 bool has_own_rows(const GemmPanelSpec& panel) { return panel.rows_of < 0; }
 
-std::int64_t cluster_tiles(const GemmSpec& spec, const GemmConfig& config,
-                           const GemmPanelSpec& panel) {
-  if (!has_own_rows(panel)) return 0;
-  const std::int64_t rows = std::int64_t{config.tile_m} * config.cluster;
-  return (panel.rows + rows - 1) / rows * ((spec.n + config.tile_n - 1) / config.tile_n);
-}
-
 std::int64_t k_blocks(const GemmPanelSpec& panel) {
   std::int64_t blocks = 0;
   for (const GemmKChunkSpec& k_chunk : panel.k_chunks)
@@ -261,10 +254,17 @@ bool can_join(const GemmSpec& spec) {
          });
 }
 
+bool adds_to_sums(const GemmPanelSpec& panel) {
+  return has_own_rows(panel) && !panel.addends.empty();
+}
+
 bool adds_to_sums(const GemmSpec& spec) {
-  return std::ranges::any_of(spec.panels, [](const GemmPanelSpec& panel) {
-    return panel.rows_of < 0 && !panel.addends.empty();
-  });
+  return std::ranges::any_of(spec.panels,
+                             [](const GemmPanelSpec& panel) { return adds_to_sums(panel); });
+}
+
+bool sends_sums(const GemmPanelSpec& panel) {
+  return has_own_rows(panel) && panel.addends.empty() && is_awaited(panel);
 }
 
 int row_panels(const GemmSpec& spec) {
@@ -291,6 +291,13 @@ std::vector<GemmConfig> gemm_configs(const GemmSpec& spec) {
     if (serves(spec, config)) configs.push_back(config);
   }
   return configs;
+}
+
+std::int64_t cluster_tiles(const GemmSpec& spec, const GemmConfig& config,
+                           const GemmPanelSpec& panel) {
+  if (!has_own_rows(panel)) return 0;
+  const std::int64_t rows = std::int64_t{config.tile_m} * config.cluster;
+  return (panel.rows + rows - 1) / rows * ((spec.n + config.tile_n - 1) / config.tile_n);
 }
 
 std::int64_t cluster_tiles(const GemmSpec& spec, const GemmConfig& config) {
@@ -326,6 +333,32 @@ std::uint32_t arrivals(const GemmPanelSpec& panel, std::int64_t n, const GemmCho
   const std::int64_t columns = (n + config.tile_n - 1) / config.tile_n;
   const std::int64_t blocks = config.few_rows ? cluster_of(choice) : 1;
   return static_cast<std::uint32_t>(rows * columns * config.arrivals_per_tile() * blocks);
+}
+
+// A tile of few K blocks takes no longer than the last wave of sums takes to cross the link. If the
+// sums left at once, they would hold up its operands, so they leave as fast as that wave fills the
+// link. A tile of more K blocks outlasts them. With bands the next tiles do not await the last
+// sums.
+int last_clocks(const GemmSpec& spec, const GemmConfig& config, int clusters) {
+  const int full = config.clocks_of_full_link();
+  const auto k_blocks = static_cast<int>(least_blocks(spec));
+  const auto totals = std::ranges::count_if(
+      spec.panels, [](const GemmPanelSpec& panel) { return adds_to_sums(panel); });
+  if (!config.ping_pong || totals == 0 || config.clocks_of_next_tile(k_blocks) >= full) return 0;
+  if (totals > 1) return full;
+  std::int64_t rows = 0;
+  std::int64_t tiles = 0;
+  for (const GemmPanelSpec& panel : spec.panels) {
+    if (!sends_sums(panel)) continue;
+    rows += panel.rows;
+    tiles += cluster_tiles(spec, config, panel);
+  }
+  if (tiles == 0) return 0;
+  const std::int64_t in_wave = (tiles - 1) % clusters + 1;
+  const std::int64_t in_tile = std::int64_t{config.tile_m} * config.tile_n * config.cluster;
+  const double filled = static_cast<double>(rows * spec.n) / static_cast<double>(tiles * in_tile);
+  const double share = filled * static_cast<double>(in_wave) / static_cast<double>(clusters);
+  return static_cast<int>(full * share);
 }
 
 }  // namespace harpe::cuda

@@ -140,12 +140,17 @@ struct GemmChoice {
 // The tiles of all clusters; a cluster's tiles count as one. Panels without rows of their own have
 // none.
 [[nodiscard]] std::int64_t cluster_tiles(const GemmSpec& spec, const device::GemmConfig& config);
+[[nodiscard]] std::int64_t cluster_tiles(const GemmSpec& spec, const device::GemmConfig& config,
+                                         const GemmPanelSpec& panel);
 // K blocks of the shortest panel, without addends: a cut must leave some to every part of it.
 [[nodiscard]] std::int64_t least_blocks(const GemmSpec& spec);
 // Whether copying thread blocks may compute behind their copies: no copy waits for a flag.
 [[nodiscard]] bool can_join(const GemmSpec& spec);
-// Whether a panel with its own sums has addends.
+// Whether a panel has its own sums and adds those of other ranks, and whether any does.
+[[nodiscard]] bool adds_to_sums(const GemmPanelSpec& panel);
 [[nodiscard]] bool adds_to_sums(const GemmSpec& spec);
+// Whether a panel's own sums leave as they are: another rank adds them.
+[[nodiscard]] bool sends_sums(const GemmPanelSpec& panel);
 // The number of panels with their own rows of A. They precede the panels that share rows.
 [[nodiscard]] int row_panels(const GemmSpec& spec);
 [[nodiscard]] bool has_groups(const GemmSpec& spec);
@@ -173,6 +178,9 @@ struct GemmChoice {
 // How much a panel's counter grows in one launch.
 [[nodiscard]] std::uint32_t arrivals(const GemmPanelSpec& panel, std::int64_t n,
                                      const GemmChoice& choice);
+
+// GemmArgs::last_clocks on so many clusters.
+[[nodiscard]] int last_clocks(const GemmSpec& spec, const device::GemmConfig& config, int clusters);
 
 [[nodiscard]] std::unique_ptr<KernelLaunch> make_launch(GemmSpec spec);
 

@@ -292,32 +292,6 @@ Checked<Ok> place_copies(const Device& device, const GemmSpec& spec, GemmArgs& a
   return Ok{};
 }
 
-// GemmArgs::last_clocks. A tile of few K blocks takes no longer than the last wave of sums takes to
-// cross the link, so if they left at once they would hold up its operands: they leave as fast as
-// that wave fills the link. A tile of more K blocks outlasts them. With bands the next tiles do not
-// await the last sums.
-int last_clocks(const GemmSpec& spec, const GemmConfig& config, int clusters) {
-  const int full = config.clocks_of_full_link();
-  const auto blocks = static_cast<int>(least_blocks(spec));
-  if (!config.ping_pong || config.clocks_of_next_tile(blocks) >= full) return 0;
-  GemmSpec sent = spec;
-  const auto totals = std::erase_if(sent.panels, [](const GemmPanelSpec& panel) {
-    return panel.rows_of < 0 && !panel.addends.empty();
-  });
-  std::erase_if(sent.panels, [](const GemmPanelSpec& panel) {
-    return panel.rows_of >= 0 || !is_awaited(panel);
-  });
-  if (sent.panels.empty() || totals > 1) return full;
-  const std::int64_t tiles = cluster_tiles(sent, config);
-  const std::int64_t in_wave = (tiles - 1) % clusters + 1;
-  std::int64_t rows = 0;
-  for (const GemmPanelSpec& panel : sent.panels) rows += panel.rows;
-  const std::int64_t in_tile = std::int64_t{config.tile_m} * config.tile_n * config.cluster;
-  const double filled = static_cast<double>(rows * spec.n) / static_cast<double>(tiles * in_tile);
-  const double share = filled * static_cast<double>(in_wave) / static_cast<double>(clusters);
-  return static_cast<int>(full * share);
-}
-
 // All consumers and all copies end the execution.
 void place_bounds(const GemmSpec& spec, const GemmConfig& config, int grid, GemmArgs& args) {
   args.bounds = spec.bounds;
@@ -386,7 +360,7 @@ Checked<PreparedGemm> PreparedGemm::make(KernelLibrary& library, const GemmSpec&
   // On a GPU of more SMs than the launch plan is for, the other blocks take those tickets at once.
   const bool joins = choice.joined > 0 && choice.joined >= clusters;
   args.joined = joins ? choice.joined : GemmArgs::kNeverJoined;
-  args.last_clocks = config.few_rows ? 0 : last_clocks(spec, config, clusters);
+  args.last_clocks = last_clocks(spec, config, clusters);
   args.b_apart = config.few_rows ? clocks_between_loads(spec, config, grid - spec.copy_blocks) : 0;
   place_bounds(spec, config, grid, args);
   place_first(config, grid, args);

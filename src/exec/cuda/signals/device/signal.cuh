@@ -19,8 +19,8 @@ HP_DEVICE void set_signal(const RaiseTarget& target, std::uint32_t epoch) {
 
 // Called after stores of this thread's block have completed: counts them, and the last of
 // `arrivals` calls raises the signal, behind all blocks' stores. `done` is zero before and after.
-// The count stays on this GPU, so its fence does too: one at system scope also waits until stores
-// of other threads have left the link. Order is transitive, so the last fence carries all stores.
+// The count stays on this GPU, so a fence at GPU scope precedes it, which takes less time while
+// stores cross the link. Order is transitive: the last caller's fence covers the stores of all.
 HP_DEVICE void count_stored(std::uint32_t* done, std::uint32_t arrivals, const RaiseTarget& target,
                             const WaitContext& context) {
   const std::uint32_t epoch = current_epoch(context);

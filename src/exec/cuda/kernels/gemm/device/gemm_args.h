@@ -124,7 +124,8 @@ struct GemmArgs {
   // Tile kernels: the unit from which on blocks that have copied compute too; no copy then waits.
   std::int32_t joined;
   static constexpr std::int32_t kNeverJoined = 1 << 30;
-  // From box to box of a block's last tile of sums for other ranks, with ping-pong; 0: at once.
+  // With ping-pong, clocks from box to box of a block's last tile of sums for other ranks, if tiles
+  // of totals follow; 0: the boxes leave at once.
   std::int32_t last_clocks;
   std::int32_t b_apart;  // few rows: clocks between the loads that first fill the ring with B
 };

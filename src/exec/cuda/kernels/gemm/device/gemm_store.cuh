@@ -245,8 +245,9 @@ HP_DEVICE void store_group_box(const GemmArgs& args, const GemmWalk<kConfig>& wa
 template <GemmConfig kConfig>
 class StorePace {
  public:
-  // Clocks from box to box of a tile of `k_blocks` K blocks, while this block computes another.
-  // At 0.7 of the link's bandwidth or less time even a full wave delays few operands.
+  // Clocks from box to box of a tile of `k_blocks` K blocks, while this block computes another: the
+  // boxes leave during most of that time, but take at most the link's bandwidth and at least 0.7 of
+  // it if all thread blocks store.
   HP_DEVICE static int clocks_apart(int k_blocks) {
     constexpr int kLeast = kConfig.clocks_of_full_link();
     constexpr int kMost = kLeast * 7 / 5;
@@ -254,6 +255,7 @@ class StorePace {
     return clocks < kLeast ? kLeast : clocks < kMost ? clocks : kMost;
   }
 
+  // Waits for the turn of the next box; the one behind it follows at least `clocks` later.
   HP_DEVICE void await(int clocks) {
     if (clocks == 0) return;
     while (clock64() < due_) pause(20);
