@@ -25,7 +25,6 @@ struct Asked {
   int ends = 0;
   int status = 0;                      // of joining
   std::atomic<bool> is_stuck = false;  // delays the join of rank 1
-  std::atomic<int> left = 0;           // finished joins
 };
 
 Asked& asked() {
@@ -43,7 +42,6 @@ library::Nccl fake() {
   functions.ncclCommInitRank = [](NcclHandle* comm, int ranks, NcclId id, int rank) {
     while (rank == 1 && asked().is_stuck) std::this_thread::yield();
     const std::lock_guard lock(asked().mutex);
-    ++asked().left;
     asked().joins.push_back("rank " + std::to_string(rank) + " of " + std::to_string(ranks) +
                             " by id " + id.bytes[0]);
     *comm = reinterpret_cast<NcclHandle>(asked().joins.size());
@@ -91,13 +89,27 @@ class CommunicatorsTest : public testing::Test {
     }
   }
 
+  // Threads that nobody waits for must not meet the next test.
+  void TearDown() override {
+    while (!are_over()) std::this_thread::yield();
+  }
+
   std::shared_ptr<const DriverApi> driver_;
   std::vector<Device> gpus_;
+  std::size_t joins_ = 2;  // that the test asks for
+
+ private:
+  [[nodiscard]] bool are_over() const {
+    const std::lock_guard lock(asked().mutex);
+    const int joined = asked().status == 0 ? static_cast<int>(joins_) : 0;
+    return asked().joins.size() == joins_ && asked().ends + asked().aborts == joined;
+  }
 };
 
 const Team kBoth = {RankId(0), RankId(1)};
 
 TEST_F(CommunicatorsTest, every_rank_of_the_process_joins_its_teams) {
+  joins_ = 3;
   {
     Communicators all;
     EXPECT_TRUE(all.empty());
@@ -114,6 +126,7 @@ TEST_F(CommunicatorsTest, every_rank_of_the_process_joins_its_teams) {
 }
 
 TEST_F(CommunicatorsTest, a_process_takes_the_id_of_the_first_of_the_team) {
+  joins_ = 1;
   Communicators all;
   Mirror others;
   ASSERT_TRUE(all.connect(fake(), {kBoth}, {nullptr, &gpus_[1]}, &others).ok());
@@ -122,6 +135,7 @@ TEST_F(CommunicatorsTest, a_process_takes_the_id_of_the_first_of_the_team) {
 }
 
 TEST_F(CommunicatorsTest, a_first_rank_without_an_id_is_an_error_of_all) {
+  joins_ = 0;
   Communicators all;
   Mirror others;
   others.is_silent = true;
@@ -141,7 +155,6 @@ TEST_F(CommunicatorsTest, nccls_refusal_is_said) {
 
 TEST_F(CommunicatorsTest, who_does_not_come_is_not_waited_for) {
   asked().is_stuck = true;
-  asked().left = 0;
   {
     Communicators all;
     const auto refused = all.connect(fake(), {kBoth}, {&gpus_[0], &gpus_[1]}, nullptr,
@@ -151,7 +164,6 @@ TEST_F(CommunicatorsTest, who_does_not_come_is_not_waited_for) {
     EXPECT_EQ(render_message(refused.error()), "NCCL did not connect 2 ranks within 1 s");
   }
   asked().is_stuck = false;
-  while (asked().left < 2) std::this_thread::yield();
 }
 
 TEST_F(CommunicatorsTest, are_aborted_once) {
