@@ -166,13 +166,6 @@ double held_clocks(const GemmSpec& spec, const GemmChoice& choice, const Tickets
   return most + tickets.cut_clocks();
 }
 
-// Whether the kernel adds up what all ranks have stored here, its own sums among them.
-bool adds_up_all(const GemmSpec& spec) {
-  return std::ranges::any_of(spec.panels, [](const GemmPanelSpec& panel) {
-    return panel.rows_of >= 0 && !panel.addends.empty();
-  });
-}
-
 // Clocks until what has crossed the link is added up. Where threads of a tile kernel do it, with
 // ping-pong only half of them do. Kernels for few rows join parts before, pairs of them strips.
 // Fitted to 21 sums on two H200.

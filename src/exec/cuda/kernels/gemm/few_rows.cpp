@@ -93,6 +93,22 @@ double panels_clocks(int panels) {
   return std::max(160.0 * device::ceil_div(panels, device::kRowWarps), 70.0 * panels);
 }
 
+// Clocks in which memory brings a stage's weights to `blocks` blocks or pairs. Rows slow it down,
+// half as much where several blocks share a stream. Fitted to 22 shapes of 8 to 256 rows
+// (kernel_times.md). Where the kernel adds up what all ranks have stored, choices were fitted
+// without that (hop_clocks).
+double memory_clocks(const GemmSpec& spec, const GemmConfig& config, int blocks, bool is_shared) {
+  constexpr double kFreeRows = 32;
+  constexpr double kLostByRow = 2.5;     // of the bytes a clock
+  constexpr double kRowsByClock = 40e3;  // bytes of A
+  const double share = adds_up_all(spec) ? 0.0 : (is_shared ? 0.5 : 1.0);
+  const auto rows = static_cast<double>(rows_each(spec, config));
+  const double most = kMostFromMemory - share * kLostByRow * std::max(0.0, rows - kFreeRows);
+  const double rate = std::min(most, streamed_from_memory(blocks * config.cluster));
+  const double of_rows = rows * config.cluster * GemmConfig::kTileK * 2 / kRowsByClock;
+  return blocks * (config.b_bytes() / rate + share * of_rows);
+}
+
 // Clocks of an H200, fitted to measurements (kernel_times.md). A thread block receives 50 bytes of
 // A and B per clock. A block of a pair loads half of B; the half from the other block costs 0.7 of
 // that. Up to one ring of weights is loaded while the preceding kernel ends. How fast memory fills
@@ -117,7 +133,7 @@ double stream_clocks(const GemmSpec& spec, const GemmConfig& config, int streams
   return kStart - 0.23 * ahead + narrow_clocks(config, tiles, longest) +
          std::max(
              {config.cluster == 1 ? 0.0 : longest * ring_clocks(config, all, kFill),
-              longest * all * config.b_bytes() / streamed_from_memory(all * config.cluster),
+              longest * memory_clocks(spec, config, all, stream_blocks > 1),
               longest * all * (config.cluster * a_bytes + config.b_bytes()) / kStreamedThroughCache,
               longest * block_bytes / 50.0, longest * panels_clocks(row_panels(spec))}) +
          join_clocks(config, strips, stream_blocks) * (1 + 0.53 * std::max(0.0, joined - 1)) +

@@ -335,6 +335,12 @@ std::uint32_t arrivals(const GemmPanelSpec& panel, std::int64_t n, const GemmCho
   return static_cast<std::uint32_t>(rows * columns * config.arrivals_per_tile() * blocks);
 }
 
+bool adds_up_all(const GemmSpec& spec) {
+  return std::ranges::any_of(spec.panels, [](const GemmPanelSpec& panel) {
+    return panel.rows_of >= 0 && !panel.addends.empty();
+  });
+}
+
 // A tile of few K blocks takes no longer than the last wave of sums takes to cross the link. If the
 // sums left at once, they would hold up its operands, so they leave as fast as that wave fills the
 // link. A tile of more K blocks outlasts them. With bands the next tiles do not await the last

@@ -149,6 +149,8 @@ struct GemmChoice {
 // Whether a panel has its own sums and adds those of other ranks, and whether any does.
 [[nodiscard]] bool adds_to_sums(const GemmPanelSpec& panel);
 [[nodiscard]] bool adds_to_sums(const GemmSpec& spec);
+// Whether the kernel adds up what all ranks have stored here, its own sums among them.
+[[nodiscard]] bool adds_up_all(const GemmSpec& spec);
 // Whether a panel's own sums leave as they are: another rank adds them.
 [[nodiscard]] bool sends_sums(const GemmPanelSpec& panel);
 // The number of panels with their own rows of A. They precede the panels that share rows.
