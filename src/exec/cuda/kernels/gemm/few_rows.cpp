@@ -97,7 +97,7 @@ double panels_clocks(int panels) {
 // half as much where several blocks share a stream. Fitted to 22 shapes of 8 to 256 rows
 // (kernel_times.md). Where the kernel adds up what all ranks have stored, choices were fitted
 // without that (hop_clocks).
-double memory_clocks(const GemmSpec& spec, const GemmConfig& config, int blocks, bool is_shared) {
+double weights_clocks(const GemmSpec& spec, const GemmConfig& config, int blocks, bool is_shared) {
   constexpr double kFreeRows = 32;
   constexpr double kLostByRow = 2.5;     // of the bytes a clock
   constexpr double kRowsByClock = 40e3;  // bytes of A
@@ -133,7 +133,7 @@ double stream_clocks(const GemmSpec& spec, const GemmConfig& config, int streams
   return kStart - 0.23 * ahead + narrow_clocks(config, tiles, longest) +
          std::max(
              {config.cluster == 1 ? 0.0 : longest * ring_clocks(config, all, kFill),
-              longest * memory_clocks(spec, config, all, stream_blocks > 1),
+              longest * weights_clocks(spec, config, all, stream_blocks > 1),
               longest * all * (config.cluster * a_bytes + config.b_bytes()) / kStreamedThroughCache,
               longest * block_bytes / 50.0, longest * panels_clocks(row_panels(spec))}) +
          join_clocks(config, strips, stream_blocks) * (1 + 0.53 * std::max(0.0, joined - 1)) +
