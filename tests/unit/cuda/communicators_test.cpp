@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <mutex>
 #include <thread>
 
@@ -91,7 +92,9 @@ class CommunicatorsTest : public testing::Test {
 
   // Threads that nobody waits for must not meet the next test.
   void TearDown() override {
-    while (!are_over()) std::this_thread::yield();
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (!are_over() && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+    EXPECT_TRUE(are_over()) << "a join or an end of a communicator is missing";
   }
 
   std::shared_ptr<const DriverApi> driver_;
