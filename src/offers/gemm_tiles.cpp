@@ -76,7 +76,24 @@ double leave_clocks(const GemmTile& tile, std::int64_t rounds) {
 double add_up_clocks(const GemmTile& tile, std::int64_t parts) {
   constexpr double kFloat = 4;
   constexpr double kBytesPerClock = 61;
-  return static_cast<double>(1 + parts) * values_of(tile) * kFloat / kBytesPerClock;
+  constexpr double kWide = 10000;  // why wide tiles take longer is not known
+  return static_cast<double>(1 + parts) * values_of(tile) * kFloat / kBytesPerClock +
+         (tile.columns >= 256 ? kWide : 0);
+}
+
+double ring_clocks(double stages, double bytes, double rings, const RingFill& fill) {
+  return fill.latency / stages + rings * bytes / fill.bytes_per_clock;
+}
+
+// A block of a pair loads half of the weights. The half from the other block takes it 0.7 of the
+// time of the half that it loads itself.
+double pair_clocks(double rows, double columns, double stages, double pairs) {
+  constexpr RingFill kFill{.latency = 1600, .bytes_per_clock = 3600};
+  constexpr double kOfWeights = 0.85;
+  constexpr double kReceived = 50;  // bytes a clock
+  const double weights = columns * kBytesOfRow;
+  return std::max(ring_clocks(stages, weights, pairs, kFill),
+                  (rows * kBytesOfRow + kOfWeights * weights) / kReceived);
 }
 
 // It falls with the logarithm of the time: fitted to GEMMs alone on one H200. In long kernels it
@@ -128,7 +145,7 @@ double Tickets::clocks(std::int64_t stages) const {
   // What was measured of cut tiles with ping-pong, and of swapped ones; why these take longer is
   // not known. Choices count on neither.
   constexpr double kHidden = 6000;
-  constexpr double kSwapped = 12000;
+  constexpr double kSwapped = 5000;
   const double cut = cut_clocks();
   const double hidden = tile.ping_pong ? std::min(kHidden, cut) : 0;
   const double longer = tile.swapped && cut > 0 ? kSwapped : 0;

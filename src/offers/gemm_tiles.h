@@ -37,6 +37,21 @@ inline constexpr std::int64_t kGemmStage = 64;  // values along K that a stage h
 // Adding up a tile that is cut into `parts`.
 [[nodiscard]] double add_up_clocks(const GemmTile& tile, std::int64_t parts);
 
+// How memory fills rings of stages with weights: the clocks until the first ones come, and bytes a
+// clock of all rings together.
+struct RingFill {
+  double latency;
+  double bytes_per_clock;
+};
+
+// The least clocks of a stage that this allows: the time in which a ring is filled, divided by its
+// `stages`, if `rings` are filled with different weights at once, `bytes` for each stage.
+[[nodiscard]] double ring_clocks(double stages, double bytes, double rings, const RingFill& fill);
+
+// The clocks of a stage in a kernel for few rows, if one thread block of each of `pairs` has `rows`
+// of them: how fast memory fills its ring, or how fast it receives its operands.
+[[nodiscard]] double pair_clocks(double rows, double columns, double stages, double pairs);
+
 // The share of its clock that a GPU keeps while it multiplies in such tiles for so many seconds,
 // because its power is limited.
 [[nodiscard]] double clock_under_load(const GemmTile& tile, double seconds);

@@ -101,7 +101,8 @@ class TaskCosts {
   [[nodiscard]] Picoseconds tiled_time(const Tickets& tickets, const Group& group,
                                        const LaunchWork& work) const;
   [[nodiscard]] const LeafRate& rate_of(const Task& task) const;
-  [[nodiscard]] Picoseconds least_of_streams(const Group& group, const LaunchWork& work) const;
+  [[nodiscard]] double clock_of(const LeafRate& rate) const;
+  void stream(Group& group, const LaunchWork& work) const;
   [[nodiscard]] double copied_bytes(const Group& group) const;
   void slow_down(Group& group) const;
   void measure_alone(Group& group, std::span<const TaskPart> parts);

@@ -123,9 +123,7 @@ void TaskCosts::measure(Group& group) {
   const bool is_slow = sends && tickets && !launches_.moves_by_threads(first) && !ideal_.tile_edges;
   group.tiled = tickets && launches_.of(first)->kernels.front().name == kGemmSm90;
   if (group.tiled) take(group.activity, tiled_time(*tickets, group, work));
-  if (const Picoseconds least = least_of_streams(group, work); least > group.activity.work) {
-    take(group.activity, least);
-  }
+  stream(group, work);
   if (sends) group.tickets = tickets;
   for (std::size_t i = 0; i < parts.size(); ++i) panel_[group.tasks[i].index()] = parts[i].panel;
   if (parts.size() == 1) {
@@ -157,17 +155,15 @@ const LeafRate& TaskCosts::rate_of(const Task& task) const {
 // bytes take. Large GEMMs let the clock fall below that of the best rate.
 Picoseconds TaskCosts::tiled_time(const Tickets& tickets, const Group& group,
                                   const LaunchWork& work) const {
-  constexpr double kFlopsPerClock = 4096;  // of an SM
   const Task& first = plan_.tasks[group.tasks.front().index()];
   const LeafRate& rate = rate_of(first);
-  const double flops_per_clock = kFlopsPerClock * static_cast<double>(machine_.processor.sms);
-  const double clock = kOfBestRate * rate.peak / flops_per_clock;
+  const double clock = clock_of(rate);
   const auto stages = static_cast<std::int64_t>(std::ceil(work.shape.depth / kGemmStage));
   const double waves = std::ceil(tickets.steps(0, tickets.panels() - 1));
   const double further = std::max(0.0, std::min(work.in_step, waves) - 1);
   const double memory = (work.shape.bytes + further * work.again) /
                         (machine_.processor.memory_bandwidth * rate.memory_share);
-  const double computing = flops_[rank_of(first).index()] / (flops_per_clock * clock);
+  const double computing = flops_[rank_of(first).index()] / (kOfBestRate * rate.peak);
   const Picoseconds blocks =
       from_seconds(tickets.clocks(stages) / (clock * clock_under_load(tickets.tile(), computing))) -
       machine_.processor.kernel_start;
@@ -179,14 +175,36 @@ Picoseconds TaskCosts::tiled_time(const Tickets& tickets, const Group& group,
   return std::max(least, copies + tile.scaled(steps));
 }
 
-// What thread blocks that stream K take to multiply, if all of them are busy from their first load
-// to the sum of their parts. Where they are few, it is more than the rate of whole GEMMs says.
-Picoseconds TaskCosts::least_of_streams(const Group& group, const LaunchWork& work) const {
-  const auto blocks = read_stream_blocks(launches_.variant(group.tasks.front()));
-  if (!blocks) return {};
-  const double share = static_cast<double>(*blocks) / static_cast<double>(machine_.processor.sms);
-  const double rate = kOfBestRate * rate_of(plan_.tasks[group.tasks.front().index()]).peak;
-  return kFill + from_seconds(work.shape.flops / (rate * share));
+// Thread blocks that stream K take at least as long as they multiply, if all of them are busy from
+// their first load to the sum of their parts. Where they are few, it is more than the rate of whole
+// GEMMs says. Pairs of them take as long as their loads, which that rate does not have.
+void TaskCosts::stream(Group& group, const LaunchWork& work) const {
+  const std::optional<Streams> streams = read_streams(launches_.variant(group.tasks.front()));
+  if (!streams) return;
+  const LeafRate& rate = rate_of(plan_.tasks[group.tasks.front().index()]);
+  const double share =
+      static_cast<double>(streams->blocks()) / static_cast<double>(machine_.processor.sms);
+  const Picoseconds least =
+      kFill + from_seconds(work.shape.flops / (kOfBestRate * rate.peak * share));
+  if (streams->cluster == 1) {
+    if (least > group.activity.work) take(group.activity, least);
+    return;
+  }
+  constexpr Picoseconds kSums = from_microseconds(2);
+  const auto columns = static_cast<double>(streams->columns);
+  const auto pairs = static_cast<double>(streams->pairs());
+  const double stages = std::ceil(std::ceil(work.shape.columns / columns) *
+                                  std::ceil(work.shape.depth / kGemmStage) / pairs);
+  const double each = pair_clocks(static_cast<double>(streams->rows), columns,
+                                  static_cast<double>(streams->stages), pairs);
+  const Picoseconds loads = kFill + kSums + from_seconds(stages * each / clock_of(rate));
+  take(group.activity, std::max(least, loads));
+}
+
+// The clock at which the tensor cores keep up their part of the best rate.
+double TaskCosts::clock_of(const LeafRate& rate) const {
+  constexpr double kFlopsPerClock = 4096;  // of an SM
+  return kOfBestRate * rate.peak / (kFlopsPerClock * static_cast<double>(machine_.processor.sms));
 }
 
 // What the launch's fused copies store at other ranks.

@@ -88,7 +88,7 @@ std::string_view TaskLaunches::variant(TaskId task) const {
 }
 
 bool TaskLaunches::is_streamed(TaskId task) const {
-  return read_stream_blocks(variant(task)).has_value();
+  return read_streams(variant(task)).has_value();
 }
 
 bool TaskLaunches::moves_by_threads(TaskId task) const {

@@ -21,7 +21,7 @@ std::optional<std::int64_t> number_behind(std::string_view text, std::string_vie
 std::optional<Tiling> read_tiling(std::string_view variant) {
   const std::optional<std::int64_t> rows = number_behind(variant, "tile ");
   const std::optional<std::int64_t> columns = number_behind(variant, "x");
-  if (!rows || !columns || read_stream_blocks(variant)) return std::nullopt;
+  if (!rows || !columns || read_streams(variant)) return std::nullopt;
   return Tiling{.tile = {.rows = *rows,
                          .columns = *columns,
                          .cluster = number_behind(variant, " cluster ").value_or(1),
@@ -33,15 +33,22 @@ std::optional<Tiling> read_tiling(std::string_view variant) {
                 .joined = number_behind(variant, " joined at ticket ")};
 }
 
-std::optional<std::int64_t> read_stream_blocks(std::string_view variant) {
-  const std::optional<std::int64_t> streams = number_behind(variant, " streams ");
-  if (!streams) return std::nullopt;
-  return *streams * number_behind(variant, " by ").value_or(1) *
-         number_behind(variant, " cluster ").value_or(1);
+std::optional<Streams> read_streams(std::string_view variant) {
+  const std::optional<std::int64_t> rows = number_behind(variant, "tile ");
+  const std::optional<std::int64_t> columns = number_behind(variant, "x");
+  const std::optional<std::int64_t> stages = number_behind(variant, " stages ");
+  const std::optional<std::int64_t> count = number_behind(variant, " streams ");
+  if (!rows || !columns || !stages || !count) return std::nullopt;
+  return Streams{.rows = *rows,
+                 .columns = *columns,
+                 .stages = *stages,
+                 .cluster = number_behind(variant, " cluster ").value_or(1),
+                 .count = *count,
+                 .each = number_behind(variant, " by ").value_or(1)};
 }
 
 bool moves_by_threads(std::string_view variant) {
-  return read_stream_blocks(variant).has_value() || variant.ends_with(" by threads");
+  return read_streams(variant).has_value() || variant.ends_with(" by threads");
 }
 
 std::optional<KeyShares> read_shares(std::string_view variant) {

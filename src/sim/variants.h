@@ -13,9 +13,22 @@ namespace harpe {
 // have no variants.
 [[nodiscard]] std::optional<Tiling> read_tiling(std::string_view variant);
 
-// How many thread blocks stream K, for which all rows are one tile, and B is read once: "tile
-// 128x128 stages 5 cluster 2 streams 20 by 2" has 80. None where none do.
-[[nodiscard]] std::optional<std::int64_t> read_stream_blocks(std::string_view variant);
+// Thread blocks that stream K, for which all rows are one tile, and B is read once: "tile 128x128
+// stages 5 cluster 2 streams 20 by 2".
+struct Streams {
+  std::int64_t rows = 0;  // of a thread block
+  std::int64_t columns = 0;
+  std::int64_t stages = 1;
+  std::int64_t cluster = 1;  // 2: pairs of thread blocks divide the rows
+  std::int64_t count = 1;
+  std::int64_t each = 1;  // thread blocks, or pairs of them, of a stream
+  [[nodiscard]] std::int64_t pairs() const { return count * each; }
+  [[nodiscard]] std::int64_t blocks() const { return pairs() * cluster; }
+  friend bool operator==(const Streams&, const Streams&) = default;
+};
+
+// None for other kernels.
+[[nodiscard]] std::optional<Streams> read_streams(std::string_view variant);
 
 // Whether threads store results and load addends: where thread blocks stream K, and in variants "…
 // by threads".

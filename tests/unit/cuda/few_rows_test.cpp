@@ -153,13 +153,13 @@ TEST(FewRows, of_short_products_are_left_to_tiles) {
 
 // A stream with a further tile waits until the sums before have left.
 TEST(FewRows, of_several_tiles_a_stream_are_left_to_tiles_if_sums_are_awaited) {
-  GemmSpec spec = product({96, 96}, 28672, 2048);
+  GemmSpec spec = product({72, 72}, 20480, 2048);
   spec.b_is_fixed = true;
   EXPECT_TRUE(takes_few_rows(spec));
   spec.panels.front().fused_store = 0;
   spec.fused_stores.resize(1);
   EXPECT_FALSE(takes_few_rows(spec));
-  spec.n = 8192;
+  spec.n = 5120;
   for (cuda::GemmPanelSpec& panel : spec.panels) panel.c_stride = spec.n;
   EXPECT_TRUE(takes_few_rows(spec)) << "one tile a stream";
 }
@@ -174,22 +174,28 @@ TEST(FewRows, of_more_than_32_in_one_panel_are_what_the_estimates_say) {
   EXPECT_FALSE(takes_few_rows(product({257}, 8192, 14336)));
 }
 
-// A pair of blocks shares more than 128 rows.
+GemmSpec few_columns(std::int64_t rows) {
+  GemmSpec spec = product({rows}, 1280, 4096);
+  spec.b_is_fixed = true;
+  return spec;
+}
+
+// A pair of blocks shares more than 128 rows, where columns are too few for tiles.
 TEST(FewRows, of_more_than_128_are_of_pairs_of_blocks) {
   for (const std::int64_t rows : {129, 192, 193, 256}) {
-    const GemmChoice choice = choose_gemm(product({rows}, 3584, 8192), kMultiprocessors);
+    const GemmSpec spec = few_columns(rows);
+    const GemmChoice choice = choose_gemm(spec, kMultiprocessors);
     ASSERT_TRUE(choice.config.few_rows) << rows;
     EXPECT_EQ(choice.config.cluster, 2);
     EXPECT_EQ(choice.config.tile_m, rows <= 192 ? 96 : 128);
     EXPECT_LE(choice.parts * cluster_of(choice), kMultiprocessors);
     const std::string text = print(choice);
     EXPECT_NE(text.find(" cluster 2 streams "), std::string::npos) << text;
-    const auto found = find_gemm_choice(product({rows}, 3584, 8192), text);
+    const auto found = find_gemm_choice(spec, text);
     ASSERT_TRUE(found);
     EXPECT_EQ(print(*found), text);
   }
-  const GemmChoice one = choose_gemm(product({128}, 3584, 8192), kMultiprocessors);
-  EXPECT_EQ(one.config.cluster, 1);
+  EXPECT_EQ(choose_gemm(few_columns(128), kMultiprocessors).config.cluster, 1);
 }
 
 TEST(FewRows, are_shared_out_evenly_by_a_pair) {

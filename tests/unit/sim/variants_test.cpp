@@ -13,9 +13,16 @@ TEST(Variants, tilings_are_read_from_variants) {
                     .whole = 40}));
   EXPECT_EQ(read_tiling("tile 64x64 stages 12 streams 20 by 4"), std::nullopt);
   EXPECT_EQ(read_tiling(""), std::nullopt);
-  EXPECT_EQ(read_stream_blocks("tile 16x128 stages 12 streams 128"), 128);
-  EXPECT_EQ(read_stream_blocks("tile 128x128 stages 5 cluster 2 streams 20 by 2"), 80);
-  EXPECT_EQ(read_stream_blocks("tile 128x256 stages 4"), std::nullopt);
+  EXPECT_EQ(read_streams("tile 16x128 stages 12 streams 128"),
+            (Streams{.rows = 16, .columns = 128, .stages = 12, .count = 128}));
+  const std::optional<Streams> pairs =
+      read_streams("tile 128x128 stages 5 cluster 2 streams 20 by 2");
+  EXPECT_EQ(
+      pairs,
+      (Streams{.rows = 128, .columns = 128, .stages = 5, .cluster = 2, .count = 20, .each = 2}));
+  EXPECT_EQ(pairs->pairs(), 40);
+  EXPECT_EQ(pairs->blocks(), 80);
+  EXPECT_EQ(read_streams("tile 128x256 stages 4"), std::nullopt);
 }
 
 TEST(Variants, shares_are_read_from_variants) {

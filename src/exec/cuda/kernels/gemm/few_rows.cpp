@@ -109,22 +109,32 @@ double weights_clocks(const GemmSpec& spec, const GemmConfig& config, int blocks
   return blocks * (config.b_bytes() / rate + share * of_rows);
 }
 
-// Clocks of an H200, fitted to measurements (kernel_times.md). A thread block receives 50 bytes of
-// A and B per clock. A block of a pair loads half of B; the half from the other block costs 0.7 of
-// that. Up to one ring of weights is loaded while the preceding kernel ends. How fast memory fills
-// rings limits pairs alone: the rings of single blocks have more stages. The joins of all tiles but
-// the last delay a part of the stream.
+// Clocks in which the thread blocks receive a stage, 50 bytes of A and B a clock. How fast memory
+// fills rings limits pairs alone: the rings of single blocks have more stages.
+double received_clocks(const GemmSpec& spec, const GemmConfig& config, int blocks) {
+  const auto rows = static_cast<double>(rows_each(spec, config));
+  if (config.cluster > 1) {
+    // Beside tiles, where the rank computes alone. Fitted to 21 GEMMs of 160 to 256 rows.
+    constexpr double kSlower = 1.15;
+    const bool is_alone = std::ranges::none_of(spec.panels, [](const GemmPanelSpec& panel) {
+      return awaits_rows(panel) || is_awaited(panel);
+    });
+    return (is_alone ? kSlower : 1) * pair_clocks(rows, config.tile_n, config.stages, blocks);
+  }
+  return (rows * GemmConfig::kTileK * 2 + config.b_bytes()) / 50.0;
+}
+
+// Clocks of an H200, fitted to measurements (kernel_times.md). Up to one ring of weights is loaded
+// while the preceding kernel ends. The joins of all tiles but the last delay a part of the stream.
 double stream_clocks(const GemmSpec& spec, const GemmConfig& config, int streams,
                      int stream_blocks) {
   constexpr double kStart = 3100;
-  constexpr RingFill kFill{.latency = 1600, .bytes_per_clock = 3600};
   const auto tiles = static_cast<int>(tiles_of(spec, config));
   const auto blocks = static_cast<int>(tile_blocks(spec));
   const int all = streams * stream_blocks;  // blocks or pairs; each reads different weights
   const int share = device::ceil_div(tiles * blocks, streams);
   const double longest = device::ceil_div(share, stream_blocks);
   const auto a_bytes = static_cast<double>(rows_each(spec, config) * GemmConfig::kTileK * 2);
-  const double block_bytes = a_bytes + config.b_bytes() * (config.cluster == 1 ? 1.0 : 0.85);
   const double ahead =
       std::min<double>(config.stages, longest) * all * config.b_bytes() / kMostFromMemory;
   const double joined = static_cast<double>(share) / blocks + (share % blocks == 0 ? 0 : 1);
@@ -132,10 +142,10 @@ double stream_clocks(const GemmSpec& spec, const GemmConfig& config, int streams
   const bool is_even = streams % tiles == 0 && tiles * blocks % streams == 0;
   return kStart - 0.23 * ahead + narrow_clocks(config, tiles, longest) +
          std::max(
-             {config.cluster == 1 ? 0.0 : longest * ring_clocks(config, all, kFill),
+             {longest * received_clocks(spec, config, all),
               longest * weights_clocks(spec, config, all, stream_blocks > 1),
               longest * all * (config.cluster * a_bytes + config.b_bytes()) / kStreamedThroughCache,
-              longest * block_bytes / 50.0, longest * panels_clocks(row_panels(spec))}) +
+              longest * panels_clocks(row_panels(spec))}) +
          join_clocks(config, strips, stream_blocks) * (1 + 0.53 * std::max(0.0, joined - 1)) +
          owner_clocks(config, strips, parts_of(tiles, blocks, streams), is_even);
 }
@@ -154,10 +164,6 @@ int clusters_of(int blocks, int stream_blocks) {
 
 double streamed_from_memory(double blocks) {
   return std::min(kMostFromMemory, 1410.0 + 7.4 * blocks);
-}
-
-double ring_clocks(const GemmConfig& config, double rings, const RingFill& fill) {
-  return fill.latency / config.stages + rings * config.b_bytes() / fill.bytes_per_clock;
 }
 
 std::int64_t rows_in_tile(const GemmSpec& spec) {

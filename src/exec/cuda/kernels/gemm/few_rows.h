@@ -38,18 +38,6 @@ namespace harpe::cuda {
 [[nodiscard]] double streamed_from_memory(double blocks);
 inline constexpr double kStreamedThroughCache = 6280.0;
 
-// How memory fills rings of stages with weights: the clocks until the first ones come, and bytes a
-// clock of all rings together.
-struct RingFill {
-  double latency;
-  double bytes_per_clock;
-};
-
-// The least clocks of a stage that this allows: the time in which a ring is filled, divided by its
-// stages, if `rings` are filled with different weights at once.
-[[nodiscard]] double ring_clocks(const device::GemmConfig& config, double rings,
-                                 const RingFill& fill);
-
 // Clocks between the loads with which each of `blocks` blocks first fills its ring with weights;
 // 0: no pause. While rows are awaited, these loads are no faster than memory delivers them: stores
 // and fences of the rows' senders queue behind all loads that wait for memory.

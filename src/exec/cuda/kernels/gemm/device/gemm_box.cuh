@@ -96,6 +96,12 @@ HP_DEVICE void write_swapped_box(std::uint32_t box, const float (&sums)[kConfig.
 #pragma unroll
     for (int j = 0; j < kEights; j += 2) {
       const float* from = &sums[(first + j) * 4];
+      if (j + 1 == kEights) {
+        store_matrices_transposed(swizzled(box, j * 8 + lane % 8, column),
+                                  pack<kConfig.out>(from[0], from[1]),
+                                  pack<kConfig.out>(from[2], from[3]));
+        break;
+      }
       store_matrices_transposed(
           swizzled(box, j * 8 + row, column), pack<kConfig.out>(from[0], from[1]),
           pack<kConfig.out>(from[2], from[3]), pack<kConfig.out>(from[4], from[5]),

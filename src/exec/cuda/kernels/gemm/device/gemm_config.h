@@ -97,7 +97,8 @@ struct GemmConfig {
   HP_SHARED_CODE int store_rows() const {
     if (!swapped || tile_m % 64 == 0) return 64;
     if (tile_m % 32 == 0) return 32;
-    return tile_m % 48 == 0 ? 48 : 16;
+    if (tile_m % 48 == 0) return 48;
+    return tile_m == 176 ? 16 : tile_m / 2;  // boxes of 88 rows leave no memory for five stages
   }
   HP_SHARED_CODE int store_row_bytes() const { return store_columns() * bytes_of(out); }
   HP_SHARED_CODE int box_bytes() const { return store_rows() * store_row_bytes(); }

@@ -211,14 +211,18 @@ HP_DEVICE void for_each_copy(const GemmArgs& args, const GemmWalk<kConfig>& walk
   }
 }
 
+// `has_copies`: panels share the rows of `panel`, the walk's.
 template <GemmConfig kConfig>
-HP_DEVICE void store_box(const GemmArgs& args, const GemmWalk<kConfig>& walk, const char* box,
-                         int column, int row) {
+HP_DEVICE void store_box(const GemmArgs& args, const GemmWalk<kConfig>& walk,
+                         const GemmPanel& panel, bool has_copies, const char* box, int column,
+                         int row) {
   if constexpr (kConfig.store == GemmStore::Add) {
-    add_tile(&walk.panel().c, box, column, row);
-  } else {
+    add_tile(&panel.c, box, column, row);
+  } else if (has_copies) {
     for_each_copy<kConfig>(args, walk,
-                           [&](const GemmPanel& panel) { store_tile(&panel.c, box, column, row); });
+                           [&](const GemmPanel& copy) { store_tile(&copy.c, box, column, row); });
+  } else {
+    store_tile(&panel.c, box, column, row);
   }
   commit_stores();
 }
@@ -321,6 +325,8 @@ class BoxStore {
     constexpr int kPerSlice = kConfig.boxes_of_slice();
     constexpr int kAcross = kConfig.boxes_across();
     const int own = kConfig.ping_pong ? 0 : consumer_ * kConfig.slices();  // the first slice
+    const GemmPanel& panel = walk.panel();
+    const bool has_copies = args_.row_panels < args_.panel_count;
     for (int box = 0; box < kConfig.slices() * kPerSlice; ++box, boxes_.advance()) {
       auto& control = shared_.control();
       wait_barrier(&control.staged[consumer_][boxes_.slot], boxes_.parity);
@@ -343,7 +349,7 @@ class BoxStore {
                                  (first_row - walk.row()) / kConfig.chunk_rows());
       } else {
         pace_.await(clocks);
-        store_box<kConfig>(args_, walk, staged, column, first_row);
+        store_box<kConfig>(args_, walk, panel, has_copies, staged, column, first_row);
       }
       wait_stores_read<kReading>();
       ++reading_;
