@@ -5,12 +5,13 @@
              [--positions 8192] [--json FILE]
 
 Tensor parallelism: each rank has some heads with their keys and values, and its part of every
-linear weight. Both implementations use PyTorch's projections to queries, gate and up, and the same
-cache, which is not written. The script times one CUDA graph of each, alternating:
+linear weight. Both implementations use PyTorch's activation and the same cache, which is not
+written. The script times one CUDA graph of each, alternating:
 
-    harpe   harpe.ops.decode over the rank's heads, and harpe.ops.linear_ar_norm after it and
+    harpe   harpe.ops.ag_linear in a group of this rank alone for the projections to queries, gate
+            and up; harpe.ops.decode over the rank's heads; harpe.ops.linear_ar_norm after it and
             after the second half: GEMM, all-reduce, residual connection and norm
-    nccl    scaled_dot_product_attention, which splits the keys of one query, torch's GEMMs,
+    nccl    torch's GEMMs, scaled_dot_product_attention, which splits the keys of one query,
             NCCL's all-reduce, an addition and rms_norm
 
 The results of both are compared before timing starts. `--device cpu` runs a small layer on CPU
@@ -74,13 +75,14 @@ class Layer:
         self.gate_up = weight(9, 2 * inter, sizes.hidden)
         self.down = weight(10, sizes.hidden, inter)
 
-    def run(self, attend: Callable[..., Tensor],
+    def run(self, project: Callable[[Tensor, Tensor], Tensor], attend: Callable[..., Tensor],
             reduce: Callable[..., tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
-        """`attend(q, keys, values)`, q [batch, heads, size]; `reduce(x, w, residual, norm)`."""
-        q = functional.linear(self.x, self.queries).unflatten(-1, (-1, self.head_dim))
+        """`project(x, w)`; `attend(q, keys, values)`, q [batch, heads, size]; `reduce(x, w,
+        residual, norm)`."""
+        q = project(self.x, self.queries).unflatten(-1, (-1, self.head_dim))
         o = attend(q, self.keys, self.values).flatten(1)
         x, residual = reduce(o, self.out, self.residual, self.norms[0])
-        gate, up = functional.linear(x, self.gate_up).chunk(2, -1)
+        gate, up = project(x, self.gate_up).chunk(2, -1)
         return reduce(functional.silu(gate) * up, self.down, residual, self.norms[1])
 
 
@@ -100,6 +102,9 @@ def reduce_with_nccl(x: Tensor, w: Tensor, residual: Tensor,
 def ways_of(layer: Layer) -> dict[str, Callable[[], tuple[Tensor, Tensor]]]:
     alone = [dist.new_group([rank]) for rank in range(dist.get_world_size())][dist.get_rank()]
 
+    def project(x: Tensor, w: Tensor) -> Tensor:
+        return hp.ag_linear(x[None], w, group=alone)[0]
+
     def attend(q: Tensor, keys: Tensor, values: Tensor) -> Tensor:
         return hp.decode(q, keys, values, group=alone)
 
@@ -107,8 +112,8 @@ def ways_of(layer: Layer) -> dict[str, Callable[[], tuple[Tensor, Tensor]]]:
         y, residual = hp.linear_ar_norm(x[None], w, residual[None], norm, group=dist.group.WORLD)
         return y[0], residual[0]
 
-    return {"harpe": lambda: layer.run(attend, reduce),
-            "nccl": lambda: layer.run(attend_with_torch, reduce_with_nccl)}
+    return {"harpe": lambda: layer.run(project, attend, reduce),
+            "nccl": lambda: layer.run(functional.linear, attend_with_torch, reduce_with_nccl)}
 
 
 def captured(run: Callable[[], object]) -> Callable[[], None]:
