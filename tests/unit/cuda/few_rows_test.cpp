@@ -198,6 +198,23 @@ TEST(FewRows, of_more_than_128_are_of_pairs_of_blocks) {
   EXPECT_EQ(choose_gemm(few_columns(128), kMultiprocessors).config.cluster, 1);
 }
 
+// `gemm_rs` of twice as many rows: measured on two H200 with either kernel. Pairs are faster where
+// K is long.
+TEST(FewRows, of_more_than_128_are_left_to_tiles_where_sums_are_short) {
+  const auto takes_pairs = [](std::int64_t rows, std::int64_t n, std::int64_t k) {
+    GemmSpec spec = product({rows, rows}, n, k);
+    spec.b_is_fixed = true;
+    spec.panels.front().fused_store = 0;
+    spec.fused_stores.resize(1);
+    return takes_few_rows(spec);
+  };
+  EXPECT_FALSE(takes_pairs(88, 4096, 2048)) << "24.6 us, tiles 17.6";
+  EXPECT_FALSE(takes_pairs(104, 5376, 2688)) << "29.8 us, tiles 24.3";
+  EXPECT_FALSE(takes_pairs(104, 4096, 7168)) << "41.0 us, tiles 34.3";
+  EXPECT_TRUE(takes_pairs(128, 5120, 12800)) << "70.5 us, tiles 74.0";
+  EXPECT_TRUE(takes_pairs(104, 8192, 4096)) << "40.0 us, tiles 42.2";
+}
+
 TEST(FewRows, are_shared_out_evenly_by_a_pair) {
   const device::GemmConfig pair{.tile_m = 96, .tile_n = 128, .cluster = 2, .few_rows = true};
   EXPECT_EQ(rows_each(product({192}, 1024, 1024), pair), 96);

@@ -189,7 +189,7 @@ TEST(GemmConfig, swapped_has_any_number_of_rows_in_steps_of_16) {
   config.out = device::Element::F32;
   EXPECT_EQ(config.boxes_of_slice() * config.box_bytes(), 160 * 64 * 4);
   config.tile_m = 168;
-  EXPECT_FALSE(device::legal(config)) << "boxes of C have multiples of 16 rows";
+  EXPECT_FALSE(device::legal(config)) << "half of it is no multiple of 8 rows";
   config.tile_m = 288;
   EXPECT_FALSE(device::legal(config)) << "a wgmma has at most 256 columns";
   config.tile_m = 160;
@@ -199,6 +199,17 @@ TEST(GemmConfig, swapped_has_any_number_of_rows_in_steps_of_16) {
   EXPECT_TRUE(device::legal(config));
   config.m_major = true;
   EXPECT_FALSE(device::legal(config));
+}
+
+// Each further box of the last tile costs time.
+TEST(GemmConfig, has_few_boxes_of_c) {
+  const auto boxes = [](int rows) {
+    return device::GemmConfig{.tile_m = rows, .tile_n = 128, .swapped = true}.boxes_of_slice();
+  };
+  EXPECT_EQ(boxes(192), 3);
+  EXPECT_EQ(boxes(144), 3);
+  EXPECT_EQ(boxes(208), 2) << "13 boxes of 16 rows would take 4 us longer";
+  EXPECT_EQ(boxes(112), 2);
 }
 
 TEST(GemmConfig, has_boxes_of_32_columns_in_pairs_alone) {

@@ -413,6 +413,17 @@ TEST_F(OnGpus, of_few_rows_read_weights_once) {
             simulated_us("gemm_rs", shape("16"), "bulk"));
 }
 
+// Pairs of blocks load as many rows as there are, not whole tiles of them: measured on two H200.
+TEST_F(OnGpus, pairs_of_blocks_take_what_they_load) {
+  const std::vector<MeasuredPlan> cases = {
+      {"gemm_ar", {"m=152", "n=4608", "k=36864"}, "one_shot", 71.0},
+      {"gemm_rs", {"m=192", "n=5120", "k=25600"}, "push", 60.8},
+      {"gemm_rs", {"m=208", "n=5376", "k=21504"}, "push", 60.3},
+      {"gemm_rs", {"m=256", "n=5120", "k=25600"}, "push", 69.6},
+  };
+  expect_priced(cases, 0.08);
+}
+
 // A GEMM that reads another rank's rows in place loads them tile by tile, in whole tiles.
 TEST_F(OnGpus, operands_on_other_ranks_come_by_whole_tiles) {
   EXPECT_GT(simulated_us("ag_gemm", {"m=8", "n=28672", "k=4096"}, "pull"), 300);  // 925 measured
