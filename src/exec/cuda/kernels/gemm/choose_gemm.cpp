@@ -72,10 +72,10 @@ double fill_clocks(const GemmSpec& spec, const GemmConfig& config, int group,
       group, static_cast<double>(cluster_tiles(spec, config)) / static_cast<double>(columns));
   const double rings = static_cast<double>(active_blocks) / config.cluster / above;
   constexpr RingFill kFill{.latency = 1900, .bytes_per_clock = 2930};
-  // Where a pair has all rows, in swapped tiles of one warpgroup each: fitted to seven GEMMs.
+  // Where a pair has all rows, in tiles of 96 or 112 x 128: fitted to seven GEMMs.
   constexpr RingFill kOfPairs{.latency = 1500, .bytes_per_clock = 4000};
-  const bool has_pairs = config.cluster == 2 && config.ping_pong && config.swapped &&
-                         has_one_row_of_tiles(spec, config);
+  const bool has_pairs = config.cluster == 2 && config.swapped && config.tile_m <= 112 &&
+                         config.tile_n == 128 && has_one_row_of_tiles(spec, config);
   constexpr double kSooner = 0.85;  // for a single row of single blocks
   const bool is_sooner = config.cluster == 1 && has_one_row_of_tiles(spec, config);
   return ring_clocks(config.stages, config.b_bytes(), rings, has_pairs ? kOfPairs : kFill) *
