@@ -102,7 +102,7 @@ class TaskCosts {
                                        const LaunchWork& work) const;
   [[nodiscard]] const LeafRate& rate_of(const Task& task) const;
   [[nodiscard]] double clock_of(const LeafRate& rate) const;
-  void stream(Group& group, const LaunchWork& work) const;
+  void price_streams(Group& group, const LaunchWork& work) const;
   [[nodiscard]] double copied_bytes(const Group& group) const;
   void slow_down(Group& group) const;
   void measure_alone(Group& group, std::span<const TaskPart> parts);

@@ -123,7 +123,7 @@ void TaskCosts::measure(Group& group) {
   const bool is_slow = sends && tickets && !launches_.moves_by_threads(first) && !ideal_.tile_edges;
   group.tiled = tickets && launches_.of(first)->kernels.front().name == kGemmSm90;
   if (group.tiled) take(group.activity, tiled_time(*tickets, group, work));
-  stream(group, work);
+  price_streams(group, work);
   if (sends) group.tickets = tickets;
   for (std::size_t i = 0; i < parts.size(); ++i) panel_[group.tasks[i].index()] = parts[i].panel;
   if (parts.size() == 1) {
@@ -178,7 +178,7 @@ Picoseconds TaskCosts::tiled_time(const Tickets& tickets, const Group& group,
 // Thread blocks that stream K take at least as long as they multiply, if all of them are busy from
 // their first load to the sum of their parts. Where they are few, it is more than the rate of whole
 // GEMMs says. Pairs of them take as long as their loads, which that rate does not have.
-void TaskCosts::stream(Group& group, const LaunchWork& work) const {
+void TaskCosts::price_streams(Group& group, const LaunchWork& work) const {
   const std::optional<Streams> streams = read_streams(launches_.variant(group.tasks.front()));
   if (!streams) return;
   const LeafRate& rate = rate_of(plan_.tasks[group.tasks.front().index()]);

@@ -258,11 +258,11 @@ double turn_clocks(const GemmSpec& spec, std::int64_t tiles, int streams) {
   return kTurn * static_cast<double>((tiles - 1) / streams);
 }
 
-// Clocks that streams take longer beside other ranks. Pairs of blocks send their sums later than
+// Clocks by which sums and rows of other ranks delay streams. Pairs of blocks send sums later than
 // tiles do. Where rows come late, pairs have had room for few weights; but weights that exceed the
 // L2 cache are read once, where tiles take longer than their estimate. Fitted on two H200 to 21
 // sums, to eleven plans of `gemm_rs` and to eight of `ag_gemm`.
-double late_clocks(const GemmSpec& spec, const GemmConfig& config) {
+double delay_clocks(const GemmSpec& spec, const GemmConfig& config) {
   constexpr double kSums = 7000;
   constexpr double kRows = 12000;
   if (adds_up_all(spec)) return hop_clocks(config);
@@ -288,7 +288,7 @@ Estimate estimate_streamed(const GemmSpec& spec, const GemmConfig& config, int b
   const Exchange exchange = exchange_of(spec);  // all sums leave at the end
   const double exchanged = (exchange.sums + exchange.totals) / kLink;
   return {.choice = choice,
-          .clocks = found.clocks + stores + turns + exchanged + late_clocks(spec, config) +
+          .clocks = found.clocks + stores + turns + exchanged + delay_clocks(spec, config) +
                     lag_clocks(spec)};
 }
 
