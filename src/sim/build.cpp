@@ -226,6 +226,24 @@ class Builder {
     }
   }
 
+  // The share of the last wave's totals that leave at once. Thread blocks are in step as long as
+  // they await the sums of other ranks. Where the links take much less time for all totals than the
+  // products of their tiles, sums come sooner than they are needed. Then blocks end one after the
+  // other, unless a kernel has so few tiles that all begin their last one together. Fitted to 126
+  // plans of `gemm_ar` on two H200 (docs/simulator.md).
+  [[nodiscard]] double in_step_share(TaskId store, TaskId maker, Picoseconds work,
+                                     Picoseconds made) const {
+    constexpr double kNone = 0.25;
+    constexpr double kAll = 0.45;
+    constexpr double kFewWaves = 1.5;
+    constexpr double kWaves = 2;
+    const std::int64_t receivers = costs_.launches().receivers(store);
+    if (receivers == 0) return 1;
+    const double share = work.scaled(static_cast<double>(receivers)).seconds() / made.seconds();
+    const double waves = (kWaves - costs_.waves(maker)) / (kWaves - kFewWaves);
+    return std::clamp(std::max((share - kNone) / (kAll - kNone), waves), 0.0, 1.0);
+  }
+
   // Runs beside its queue: the kernel stores tiles while it computes, and the last tiles after the
   // last wave. The last totals leave when the last sums have arrived.
   void add_fused_store(TaskId id) {
@@ -235,7 +253,9 @@ class Builder {
       const double last = costs_.last_wave(makers);
       Picoseconds made;
       for (const TaskId maker : makers) made += costs_.activity_of(maker).work;
+      const double in_step = in_step_share(id, makers.front(), store.work, made);
       store.work = std::max(store.work.scaled(last), store.work - made.scaled(1 - last));
+      store.work = store.work.scaled(in_step);
     }
     const std::int32_t work = add(std::move(store), kNoQueue, id, ActivityRole::Work);
     built_.first_of_task[id.index()] = work;

@@ -56,6 +56,8 @@ class TaskCosts {
   // The share of the tasks' tiles that their last wave makes, all at once; where that is unknown,
   // the share of one task. Requires: tasks of one launch, at least one.
   [[nodiscard]] double last_wave(std::span<const TaskId> tasks) const;
+  // How many whole tiles a thread block makes in the launch of the task; 1 where that is unknown.
+  [[nodiscard]] double waves(TaskId task) const;
 
  private:
   // Computes of one launch and statement, whose tiles a kernel works through together.

@@ -371,6 +371,13 @@ double TaskCosts::last_wave(std::span<const TaskId> tasks) const {
   return 1 / std::max(1.0, tickets.steps(panel(first), panel(last)));
 }
 
+double TaskCosts::waves(TaskId id) const {
+  const std::int32_t at = group_[id.index()];
+  if (at < 0 || !groups_[static_cast<std::size_t>(at)].tickets) return 1;
+  const Tickets& tickets = *groups_[static_cast<std::size_t>(at)].tickets;
+  return tickets.steps(0, tickets.panels() - 1);
+}
+
 bool TaskCosts::is_last(TaskId id) const {
   const std::int32_t at = group_[id.index()];
   return at >= 0 && groups_[static_cast<std::size_t>(at)].tasks.back() == id;

@@ -149,6 +149,14 @@ std::vector<TaskId> TaskLaunches::totals(TaskId store) const {
   return found;
 }
 
+std::int64_t TaskLaunches::receivers(TaskId store) const {
+  const std::vector<TaskId> stored = totals(store);
+  if (stored.empty()) return 0;
+  return std::ranges::count_if(of(store)->does, [&](TaskId id) {
+    return by(id) == DoneBy::FusedStore && totals(id) == stored;
+  });
+}
+
 // True if the copy reads something that `maker` writes.
 bool TaskLaunches::takes(TaskId copy, TaskId maker) const {
   const auto is_made = [&](const Ref& read) {

@@ -48,6 +48,8 @@ class TaskLaunches {
   [[nodiscard]] std::vector<TaskId> makers(TaskId store) const;
   // The totals that a FusedStore stores.
   [[nodiscard]] std::vector<TaskId> totals(TaskId store) const;
+  // How many FusedStores store these totals; 0 if it stores none.
+  [[nodiscard]] std::int64_t receivers(TaskId store) const;
   // The number of kernels of its launch; 1 where that is unknown.
   [[nodiscard]] std::int64_t kernels(TaskId task) const;
   // The variant of the first kernel of its launch; empty where there is none.
