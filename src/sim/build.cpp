@@ -238,7 +238,7 @@ class Builder {
     constexpr double kFewWaves = 1.5;
     constexpr double kWaves = 2;
     const std::int64_t receivers = costs_.launches().receivers(store);
-    if (receivers == 0) return 1;
+    if (receivers == 0 || made <= Picoseconds{}) return 1;
     const double share = work.scaled(static_cast<double>(receivers)).seconds() / made.seconds();
     const double waves = (kWaves - costs_.waves(maker)) / (kWaves - kFewWaves);
     return std::clamp(std::max((share - kNone) / (kAll - kNone), waves), 0.0, 1.0);
