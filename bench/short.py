@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Short GEMMs on GPUs: `auto`'s choice compared with every schedule and the libraries.
 
-    bench/short.py HARPE [--ranks 2] [--unseen] [--schedules bulk,auto] [--seconds 200]
-                   [-o short.jsonl]
+    bench/short.py HARPE [--ranks 2] [--unseen | --drawn SEED] [--schedules bulk,auto]
+                   [--seconds 200] [-o short.jsonl]
 
 Runs `harpe bench` for linears of Llama-3 8B, 70B and Qwen3-32B at few rows, with all schedules and
-NCCL + cuBLASLt alternating. Prints for each case the time of `auto` over that of the fastest
+NCCL + cuBLASLt alternating. With `--drawn` it draws linears of 15 models and 136 to 1,280 rows.
+ Prints for each case the time of `auto` over that of the fastest
 schedule and over the libraries' time, as measured by `harpe bench`, also with several executions in
 one graph. `-o` appends a JSON line for each case: its sizes, the times of schedules and libraries
 by name, why others have none, and the libraries' time without communication.
@@ -13,6 +14,7 @@ by name, why others have none, and the libraries' time without communication.
 import argparse
 import json
 import math
+import random
 import subprocess
 import sys
 import tempfile
@@ -27,10 +29,32 @@ UNSEEN = {"ag_gemm": [(10240, 5120), (6144, 4096)],
           "gemm_ar": [(5120, 25600), (4096, 14336)]}
 ROWS = {"ag_gemm": [8, 64, 256], "gemm_rs": [8, 64, 256], "gemm_ar": [1, 16, 128]}
 UNSEEN_ROWS = {"ag_gemm": [4, 32, 128], "gemm_rs": [2, 48, 192], "gemm_ar": [1, 8, 96]}
+# Hidden size, inner size, and columns of queries, keys and values, to draw from.
+MODELS = [(8192, 29568, 10240), (12288, 28672, 14336), (4608, 36864, 8192), (5376, 21504, 8192),
+          (5120, 25600, 10240), (5120, 17408, 7168), (5120, 17920, 7680), (7168, 18432, 9216),
+          (8192, 22528, 10240), (7168, 20480, 9216), (4096, 14336, 6144), (6144, 24576, 8192),
+          (3584, 18944, 4608), (2560, 9728, 6144), (8192, 28672, 10240)]
+DRAWN_ROWS = [136, 144, 152, 160, 176, 200, 208, 224, 248, 264, 288, 304, 320, 352, 384, 416, 448,
+              480, 512, 544, 608, 640, 704, 768, 896, 1000, 1152, 1280]
+DRAWN = 14  # of each operator; repetitions are left out
 
 
-def cases(unseen):
-    shapes, rows = (UNSEEN, UNSEEN_ROWS) if unseen else (SEEN, ROWS)
+def draw_case(drawn, op):
+    hidden, inner, heads = drawn.choice(MODELS)
+    m = drawn.choice(DRAWN_ROWS)
+    if op == "ag_gemm":
+        n, k = drawn.choice([2 * inner, heads]), hidden
+    else:
+        n, k = hidden, drawn.choice([inner, heads if heads < hidden * 1.2 else inner, hidden])
+    return op, m if op == "gemm_ar" else m - m % 16, n, k
+
+
+def cases(args):
+    if args.drawn is not None:
+        drawn = random.Random(args.drawn)
+        yield from dict.fromkeys(draw_case(drawn, op) for _ in range(DRAWN) for op in SEEN)
+        return
+    shapes, rows = (UNSEEN, UNSEEN_ROWS) if args.unseen else (SEEN, ROWS)
     for at in range(3):
         for op, sizes in shapes.items():
             for n, k in sizes:
@@ -85,14 +109,16 @@ def main():
     parser.add_argument("harpe")
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--unseen", action="store_true")
+    kinds = parser.add_mutually_exclusive_group()
+    kinds.add_argument("--unseen", action="store_true", help="other shapes, for few rows too")
+    kinds.add_argument("--drawn", type=int, metavar="SEED", help="shapes drawn at random")
     parser.add_argument("--schedules", help="as of `harpe bench`: only these, where they apply")
     parser.add_argument("--seconds", type=float, default=200)
     parser.add_argument("-o", "--output")
     args = parser.parse_args()
     begun = time.time()
     to_best, to_libraries, to_graphs = [], [], []
-    for op, m, n, k in cases(args.unseen):
+    for op, m, n, k in cases(args):
         if time.time() - begun > args.seconds:
             print("the time is over")
             break
