@@ -5,10 +5,10 @@
                    [--seconds 200] [-o short.jsonl]
 
 Runs `harpe bench` for linears of Llama-3 8B, 70B and Qwen3-32B at few rows, with all schedules and
-NCCL + cuBLASLt alternating. With `--drawn` it draws linears of 15 models and 136 to 1,280 rows.
- Prints for each case the time of `auto` over that of the fastest
-schedule and over the libraries' time, as measured by `harpe bench`, also with several executions in
-one graph. `-o` appends a JSON line for each case: its sizes, the times of schedules and libraries
+NCCL + cuBLASLt alternating. With `--drawn` the linears are those of 15 models at 136 to 1,280 rows,
+drawn at random. Prints for each case the time of `auto` over that of the fastest schedule and over
+the libraries' time, as measured by `harpe bench`, also with several executions in one graph. `-o`
+appends a JSON line for each case: its sizes, the times of schedules and libraries
 by name, why others have none, and the libraries' time without communication.
 """
 import argparse

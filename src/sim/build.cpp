@@ -228,9 +228,9 @@ class Builder {
 
   // The share of the last wave's totals that leave at once. Thread blocks are in step as long as
   // they await the sums of other ranks. Where the links take much less time for all totals than the
-  // products of their tiles, sums come sooner than they are needed. Then blocks end one after the
-  // other, unless a kernel has so few tiles that all begin their last one together. Fitted to 126
-  // plans of `gemm_ar` on two H200 (docs/simulator.md).
+  // products of their tiles, sums come sooner than they are needed. Then blocks are assumed to end
+  // one after the other, unless a kernel has so few tiles that all begin their last one together.
+  // Fitted to 126 plans of `gemm_ar` on two H200 (docs/simulator.md).
   [[nodiscard]] double in_step_share(TaskId store, TaskId maker, Picoseconds work,
                                      Picoseconds made) const {
     constexpr double kNone = 0.25;

@@ -208,7 +208,7 @@ TEST(GemmConfig, has_few_boxes_of_c) {
   };
   EXPECT_EQ(boxes(192), 3);
   EXPECT_EQ(boxes(144), 3);
-  EXPECT_EQ(boxes(208), 2) << "13 boxes of 16 rows would take 4 us longer";
+  EXPECT_EQ(boxes(208), 2) << "13 boxes of 16 rows took 2 us longer";
   EXPECT_EQ(boxes(112), 2);
 }
 

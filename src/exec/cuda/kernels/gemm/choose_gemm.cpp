@@ -74,10 +74,11 @@ double fill_clocks(const GemmSpec& spec, const GemmConfig& config, int group,
   constexpr RingFill kFill{.latency = 1900, .bytes_per_clock = 2930};
   // Where a pair has all rows, in tiles of 96 or 112 x 128: fitted to seven GEMMs.
   constexpr RingFill kOfPairs{.latency = 1500, .bytes_per_clock = 4000};
-  const bool has_pairs = config.cluster == 2 && config.swapped && config.tile_m <= 112 &&
-                         config.tile_n == 128 && has_one_row_of_tiles(spec, config);
   constexpr double kSooner = 0.85;  // for a single row of single blocks
-  const bool is_sooner = config.cluster == 1 && has_one_row_of_tiles(spec, config);
+  const bool is_one_row = has_one_row_of_tiles(spec, config);
+  const bool has_pairs = is_one_row && config.cluster == 2 && config.swapped &&
+                         config.tile_m <= 112 && config.tile_n == 128;
+  const bool is_sooner = is_one_row && config.cluster == 1;
   return ring_clocks(config.stages, config.b_bytes(), rings, has_pairs ? kOfPairs : kFill) *
          (is_sooner ? kSooner : 1);
 }

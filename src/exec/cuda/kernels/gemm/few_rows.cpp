@@ -114,7 +114,8 @@ double weights_clocks(const GemmSpec& spec, const GemmConfig& config, int blocks
 double received_clocks(const GemmSpec& spec, const GemmConfig& config, int blocks) {
   const auto rows = static_cast<double>(rows_each(spec, config));
   if (config.cluster > 1) {
-    // Beside tiles, where the rank computes alone. Fitted to 21 GEMMs of 160 to 256 rows.
+    // Beside tiles, where the rank computes alone; elsewhere `choose_gemm` counts what pairs take
+    // longer (delay_clocks). Fitted to 21 GEMMs of 160 to 256 rows.
     constexpr double kSlower = 1.15;
     const bool is_alone = std::ranges::none_of(spec.panels, [](const GemmPanelSpec& panel) {
       return awaits_rows(panel) || is_awaited(panel);
