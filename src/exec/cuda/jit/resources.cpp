@@ -2,7 +2,6 @@
 
 #include <cctype>
 #include <charconv>
-#include <cmath>
 #include <optional>
 #include <string>
 
@@ -46,8 +45,6 @@ std::string losses_in(std::string_view log) {
   return losses;
 }
 
-double rounded(double seconds) { return std::round(seconds * 100) / 100; }
-
 }  // namespace
 
 Checked<KernelResources> read_resources(std::string_view name, std::string_view log) {
@@ -86,15 +83,15 @@ std::vector<Diag> check(const KernelVariant& variant, const KernelReport& report
     findings.push_back(std::move(diag));
   };
   const KernelResources& resources = report.resources;
+  const InstructionCounts& counts = report.instructions;
   const std::int64_t shared = resources.shared_bytes + variant.shared_bytes;
   find(resources.spill_bytes > 0, DiagCode::G030, {{"bytes", resources.spill_bytes}});
   find(shared > kMostSharedBytes, DiagCode::G031, {{"bytes", shared}, {"limit", kMostSharedBytes}});
-  find(report.seconds > kMostCompileSeconds, DiagCode::G032,
-       {{"seconds", rounded(report.seconds)}, {"limit", kMostCompileSeconds}});
+  find(counts.all > kMostInstructions, DiagCode::G032,
+       {{"count", counts.all}, {"limit", kMostInstructions}});
   find(!resources.losses.empty(), DiagCode::G033, {{"reason", resources.losses}});
-  find(variant.uses_wgmma && report.instructions.matrix == 0, DiagCode::G034, {});
-  find(report.instructions.local > 0, DiagCode::G035, {{"count", report.instructions.local}});
-  const InstructionCounts& counts = report.instructions;
+  find(variant.uses_wgmma && counts.matrix == 0, DiagCode::G034, {});
+  find(counts.local > 0, DiagCode::G035, {{"count", counts.local}});
   find(counts.moves > counts.matrix / 2, DiagCode::G037, {{"count", counts.moves}});
   return findings;
 }

@@ -36,7 +36,7 @@ struct KernelReport {
                                             const CompiledKernel& kernel);
 
 // Limits that shipped kernels must keep: G030 to G035, G037.
-constexpr double kMostCompileSeconds = 4;
+constexpr std::int64_t kMostInstructions = 16'000;  // about 4 s of compilation
 [[nodiscard]] std::vector<Diag> check(const KernelVariant& variant, const KernelReport& report);
 
 }  // namespace harpe::cuda
