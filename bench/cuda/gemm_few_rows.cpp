@@ -300,7 +300,7 @@ void time_few(Bench& bench, const GemmCase& what) {
 }  // namespace
 
 void time_few_rows(Bench& bench) {
-  for (const GemmCase& what : few_rows_shapes()) {
+  for (const GemmCase& what : shapes_of(bench.options(), few_rows_shapes())) {
     if (bench.report().begins(kFewRows, what.name)) time_few(bench, what);
   }
 }

@@ -102,6 +102,13 @@ std::optional<GemmCase> read_size(std::string_view text) {
   return made;
 }
 
+std::vector<GemmCase> shapes_of(const Options& options, std::vector<GemmCase> usual) {
+  if (options.sizes.empty()) return usual;
+  std::vector<GemmCase> shapes;
+  for (const std::string& size : options.sizes) shapes.push_back(read_size(size).value());
+  return shapes;
+}
+
 std::vector<GemmCase> mapped_shapes() {
   std::vector<GemmCase> shapes;
   for (const Size& size : {Size{512, 7168, 8192},

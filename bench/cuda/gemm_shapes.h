@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "bench/cuda/gemm_case.h"
+#include "bench/cuda/options.h"
 
 namespace harpe::bench {
 
@@ -15,6 +16,9 @@ namespace harpe::bench {
 // A bf16 GEMM of the size MxNxK, such as 512x8192x1024, or, with B's rows along k, MxNxKnk; none if
 // the text is no such size.
 [[nodiscard]] std::optional<GemmCase> read_size(std::string_view text);
+
+// Those of --size, or else the usual ones.
+[[nodiscard]] std::vector<GemmCase> shapes_of(const Options& options, std::vector<GemmCase> usual);
 
 // A GEMM, a bias and a gelu: the work of one of 2, 4 or 8 GPUs in the layers of large models.
 [[nodiscard]] std::vector<GemmCase> mapped_shapes();

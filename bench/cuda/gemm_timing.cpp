@@ -183,17 +183,10 @@ void time_shape(Bench& bench, const GemmCase& what) {
                            std::move(row.cells));
 }
 
-std::vector<GemmCase> shapes_of(const Options& options) {
-  if (options.sizes.empty()) return gemm_shapes();
-  std::vector<GemmCase> shapes;
-  for (const std::string& size : options.sizes) shapes.push_back(read_size(size).value());
-  return shapes;
-}
-
 }  // namespace
 
 void time_gemm(Bench& bench) {
-  for (const GemmCase& what : shapes_of(bench.options())) {
+  for (const GemmCase& what : shapes_of(bench.options(), gemm_shapes())) {
     if (bench.report().begins(kGemm, what.name)) time_shape(bench, what);
   }
 }

@@ -37,9 +37,10 @@ void add_options(CLI::App& app, Options& options) {
   app.add_option("experiment", options.command, "what to run (see below)")->required();
   app.add_option("--family", options.family, "only of this family of kernels");
   app.add_option("--filter", options.filter, "only cases whose name holds this text");
-  app.add_option(
-         "--size", options.sizes,
-         "gemm: MxNxK or MxNxKnk (B with rows along k) instead of the usual cases; may be repeated")
+  app.add_option("--size", options.sizes,
+                 "gemm, few_rows: MxNxK or MxNxKnk (B with rows along k) instead of the usual "
+                 "cases; may be "
+                 "repeated")
       ->check([](const std::string& text) {
         return read_size(text) ? std::string()
                                : fmt::format("`{}` is neither MxNxK nor MxNxKnk", text);
