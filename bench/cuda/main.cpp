@@ -39,8 +39,7 @@ void add_options(CLI::App& app, Options& options) {
   app.add_option("--filter", options.filter, "only cases whose name holds this text");
   app.add_option("--size", options.sizes,
                  "gemm, few_rows: MxNxK or MxNxKnk (B with rows along k) instead of the usual "
-                 "cases; may be "
-                 "repeated")
+                 "cases; may be repeated")
       ->check([](const std::string& text) {
         return read_size(text) ? std::string()
                                : fmt::format("`{}` is neither MxNxK nor MxNxKnk", text);

@@ -87,8 +87,8 @@ std::vector<Diag> check(const KernelVariant& variant, const KernelReport& report
   const std::int64_t shared = resources.shared_bytes + variant.shared_bytes;
   find(resources.spill_bytes > 0, DiagCode::G030, {{"bytes", resources.spill_bytes}});
   find(shared > kMostSharedBytes, DiagCode::G031, {{"bytes", shared}, {"limit", kMostSharedBytes}});
-  find(counts.all > kMostInstructions, DiagCode::G032,
-       {{"count", counts.all}, {"limit", kMostInstructions}});
+  const std::int64_t most = variant.uses_wgmma ? kMostOfMatrixKernels : kMostInstructions;
+  find(counts.all > most, DiagCode::G032, {{"count", counts.all}, {"limit", most}});
   find(!resources.losses.empty(), DiagCode::G033, {{"reason", resources.losses}});
   find(variant.uses_wgmma && counts.matrix == 0, DiagCode::G034, {});
   find(counts.local > 0, DiagCode::G035, {{"count", counts.local}});
