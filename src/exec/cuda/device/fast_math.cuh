@@ -24,4 +24,11 @@ HP_DEVICE float reciprocal_fast(float x) {
   return y;
 }
 
+// The f32 of an f16: exact, but a NaN may lose its payload.
+HP_DEVICE float widen_f16_fast(std::uint32_t bits) {
+  float value;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(static_cast<std::uint16_t>(bits)));
+  return value;
+}
+
 }  // namespace harpe::device

@@ -10,7 +10,8 @@ HP_SHARED_CODE int share_begin(int all, int share, const Divisor& shares) {
   return all * share / shares;
 }
 
-// The share that has thing `at`. Requires: shares <= all, and all * shares fits in an int.
+// The share that has thing `at`; of more shares than things some are empty. Requires: all * shares
+// fits in an int.
 HP_SHARED_CODE int share_of(int at, int all, int shares) { return ((at + 1) * shares - 1) / all; }
 
 }  // namespace harpe::device

@@ -9,6 +9,7 @@
 
 #include "exec/cuda/kernels/element_words.h"
 #include "exec/cuda/kernels/gemm/device/gemm_order.h"
+#include "exec/cuda/kernels/gemm/device/part_ticket.h"
 #include "exec/cuda/kernels/gemm/few_rows.h"
 #include "exec/cuda/kernels/gemm/gemm_variants.h"
 #include "exec/cuda/kernels/plan_launches.h"
@@ -85,6 +86,7 @@ GemmConfig config_for(const GemmSpec& spec, GemmConfig tile) {
   tile.layout = spec.layout;
   tile.m_major = spec.m_major;
   tile.store = store_of(spec);
+  tile.cuts = tile.cuts && device::in_bulk(tile.store);
   for (std::size_t i = 0; i < spec.maps.size(); ++i) tile.maps[i] = *find_map(spec.maps[i]);
   return tile;
 }
@@ -316,8 +318,8 @@ std::int64_t least_blocks(const GemmSpec& spec) {
 
 int most_parts(const GemmSpec& spec) {
   constexpr std::int64_t kLeastBlocks = 4;  // K blocks of a part
-  constexpr std::int64_t kMostParts = 12;
-  return static_cast<int>(std::min(kMostParts, least_blocks(spec) / kLeastBlocks));
+  constexpr std::int64_t kMost = device::PartTicket::kMostParts;
+  return static_cast<int>(std::min(kMost, least_blocks(spec) / kLeastBlocks));
 }
 
 GemmChoice whole_gemm(const GemmSpec& spec, const GemmConfig& config) {

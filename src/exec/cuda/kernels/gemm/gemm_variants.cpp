@@ -319,6 +319,7 @@ std::vector<GemmConfig> shipped_gemm_configs() {
               config.out = out;
               config.layout = layout;
               config.store = store;
+              config.cuts = config.cuts && device::in_bulk(store);
               std::ranges::copy(maps, config.maps);
               for (const bool m_major : {false, true}) {
                 config.m_major = m_major;

@@ -230,7 +230,7 @@ Checked<Ok> place_sums(const Device& device, const GemmSpec& spec, const GemmCon
   memory.sums = std::move(sums);
   if (config.few_rows) return Ok{};
   HP_TRY(memory.tickets,
-         DeviceMemory::zeros(device, cut * config.cluster * config.arrivals_per_tile()));
+         DeviceMemory::zeros(device, 2 * cut * config.cluster * config.arrivals_per_tile()));
   args.tickets = reinterpret_cast<std::uint32_t*>(memory.tickets->address());
   return Ok{};
 }

@@ -90,13 +90,13 @@ HP_DEVICE void multiply_tiles(const GemmArgs& args, const GemmShared<kConfig>& s
                               Finish finish) {
   constexpr int kTurn = 3;  // named barriers: 1 and 2 belong to the epilogue
   Ring<kConfig.stages> ring;
+  GemmSums<kConfig> sums;
   if (kConfig.ping_pong && consumer == 1) arrive_threads(kTurn, 256);
   for (GemmWalk<kConfig> walk(args, shared.rows()); walk.locate(); walk.next()) {
     if (!walk.mine(consumer)) {
       ring.advance(walk.blocks());
       continue;
     }
-    GemmSums<kConfig> sums;
     // K blocks from `products` on are addends; unlike KMajor B they have rows along N.
     constexpr bool kTurns =
         kConfig.takes_addends() && !kConfig.by_threads && kConfig.layout == GemmLayout::KMajor;

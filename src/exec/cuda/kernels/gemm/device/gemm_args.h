@@ -115,7 +115,7 @@ struct GemmArgs {
   Divisor band;             // tiles of a band
   float* partials;          // cut tiles: [tile][part][consumer's block of C]; few rows: [stream]
   float* kept;              // few rows: sums that await addends, [row of the tile][column]
-  std::uint32_t* tickets;   // cut tiles: [tile][consumer's block of C], zero before and after
+  std::uint32_t* tickets;  // cut tiles: two by [tile][consumer's block of C], zero before and after
   const void* map_rows[2];  // the row of each AddRow in GemmConfig::maps, n elements
   CopyJob few_copies[kFew];
   const CopyJob* copies;  // null: few_copies; of few rows never

@@ -13,7 +13,7 @@ template <GemmConfig kConfig, int kMap = 0>
 HP_DEVICE float map_value(const GemmArgs& args, int column, float value) {
   if constexpr (kConfig.maps[kMap] == GemmMap::AddRow) {
     const std::uint32_t bits = static_cast<const std::uint16_t*>(args.map_rows[kMap])[column];
-    value += kConfig.in == Element::F16 ? widen_f16(bits) : widen_bf16(bits);
+    value += kConfig.in == Element::F16 ? widen_f16_fast(bits) : widen_bf16(bits);
   }
   if constexpr (kConfig.maps[kMap] == GemmMap::Gelu) value = gelu_of_16_bits(value);
   if constexpr (kMap + 1 < GemmConfig::kMostMaps) {
@@ -23,15 +23,27 @@ HP_DEVICE float map_value(const GemmArgs& args, int column, float value) {
   }
 }
 
-// Applies the maps to box `index` of a slice, while TMA stores earlier boxes. Bulk rows are
-// multiples of 16 bytes, so n is even and both columns of a pair exist, or neither is stored.
+// A consumer's block of C is stored in pieces: boxes, or, if `swapped`, boxes side by side, since a
+// thread has the same accumulators for them.
 template <GemmConfig kConfig>
-HP_DEVICE void map_box(const GemmArgs& args, const GemmWalk<kConfig>& walk,
-                       float (&sums)[kConfig.slice_sums()], int index) {
+struct Pieces {
+  static constexpr int kBoxes = kConfig.swapped ? kConfig.boxes_across() : 1;
+  static constexpr int kOfSlice = kConfig.boxes_of_slice() / kBoxes;
+  static constexpr int kAll = kConfig.slices() * kOfSlice;
+  static constexpr int kSums = kConfig.slice_sums() / kOfSlice;  // that a thread has of one
+};
+
+// Applies the maps to the sums of piece `index` of a slice, while TMA stores earlier boxes. Bulk
+// rows are multiples of 16 bytes, so n is even and both columns of a pair exist, or neither is
+// stored.
+template <GemmConfig kConfig>
+HP_DEVICE void map_piece(const GemmArgs& args, const GemmWalk<kConfig>& walk, int index,
+                         float* sums) {
   constexpr int kEights = kConfig.store_columns() / 8;
 #pragma unroll
-  for (int eight = index * kEights; eight < (index + 1) * kEights; ++eight) {
-    const int column = walk.column() + eight * 8 + static_cast<int>(threadIdx.x) % 4 * 2;
+  for (int eight = 0; eight < kEights; ++eight) {
+    const int column =
+        walk.column() + (index * kEights + eight) * 8 + static_cast<int>(threadIdx.x) % 4 * 2;
     if (column >= args.n) continue;
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
@@ -41,11 +53,11 @@ HP_DEVICE void map_box(const GemmArgs& args, const GemmWalk<kConfig>& walk,
   }
 }
 
-// Writes box `index` of a slice into shared memory. In each warp of sixteen rows, lane t holds the
+// Writes the box of a piece into shared memory. In each warp of sixteen rows, lane t holds the
 // accumulators of rows t / 4 and t / 4 + 8, columns 8 j + 2 (t % 4) and the next.
 template <GemmConfig kConfig>
-HP_DEVICE void write_box(std::uint32_t box, const float (&sums)[kConfig.slice_sums()], int index) {
-  constexpr int kPerBox = kConfig.store_columns() / 2;
+HP_DEVICE void write_box(std::uint32_t box, const float* sums) {
+  constexpr int kPerBox = Pieces<kConfig>::kSums;
   constexpr int kRowBytes = kConfig.store_row_bytes();
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int first_row = static_cast<int>(threadIdx.x) % 128 / 32 * 16;
@@ -53,7 +65,7 @@ HP_DEVICE void write_box(std::uint32_t box, const float (&sums)[kConfig.slice_su
     const int row = first_row + lane / 4;
 #pragma unroll
     for (int j = 0; j < kPerBox / 4; ++j) {
-      const float* from = &sums[index * kPerBox + j * 4];
+      const float* from = &sums[j * 4];
       const int column = j * 32 + lane % 4 * 8;
       store_pair(swizzled<kRowBytes>(box, row, column), from[0], from[1]);
       store_pair(swizzled<kRowBytes>(box, row + 8, column), from[2], from[3]);
@@ -62,7 +74,7 @@ HP_DEVICE void write_box(std::uint32_t box, const float (&sums)[kConfig.slice_su
     const int row = first_row + lane % 16;
 #pragma unroll
     for (int j = 0; j < kPerBox / 8; ++j) {
-      const float* from = &sums[index * kPerBox + j * 8];
+      const float* from = &sums[j * 8];
       store_matrices(swizzled<kRowBytes>(box, row, j * 32 + lane / 16 * 16),
                      pack<kConfig.out>(from[0], from[1]), pack<kConfig.out>(from[2], from[3]),
                      pack<kConfig.out>(from[4], from[5]), pack<kConfig.out>(from[6], from[7]));
@@ -71,23 +83,22 @@ HP_DEVICE void write_box(std::uint32_t box, const float (&sums)[kConfig.slice_su
 }
 
 // The same where a lane holds columns lane / 4 and lane / 4 + 8 of its warp's sixteen, rows 8 j +
-// 2 (lane % 4) and the next. A box in f32 has the columns of two warps.
+// 2 (lane % 4) and the next. A box in f32 has the columns of two warps, and is number `across` of
+// two side by side.
 template <GemmConfig kConfig>
-HP_DEVICE void write_swapped_box(std::uint32_t box, const float (&sums)[kConfig.slice_sums()],
-                                 int index) {
+HP_DEVICE void write_swapped_box(std::uint32_t box, const float* sums, int across) {
   constexpr int kEights = kConfig.store_rows() / 8;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int warp = static_cast<int>(threadIdx.x) % 128 / 32;
-  const int first = index / kConfig.boxes_across() * kEights;
   if constexpr (kConfig.out == Element::F32) {
-    if (warp / 2 != index % 2) return;
+    if (warp / 2 != across) return;
 #pragma unroll
     for (int j = 0; j < kEights; ++j) {
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         const int row = j * 8 + lane % 4 * 2 + i % 2;
         const int column = (warp % 2 * 16 + i / 2 * 8 + lane / 4) * 4;
-        store_float(swizzled(box, row, column), sums[(first + j) * 4 + i]);
+        store_float(swizzled(box, row, column), sums[j * 4 + i]);
       }
     }
   } else {
@@ -95,7 +106,7 @@ HP_DEVICE void write_swapped_box(std::uint32_t box, const float (&sums)[kConfig.
     const int column = warp * 32 + lane / 8 % 2 * 16;
 #pragma unroll
     for (int j = 0; j < kEights; j += 2) {
-      const float* from = &sums[(first + j) * 4];
+      const float* from = &sums[j * 4];
       if (j + 1 == kEights) {
         store_matrices_transposed(swizzled(box, j * 8 + lane % 8, column),
                                   pack<kConfig.out>(from[0], from[1]),

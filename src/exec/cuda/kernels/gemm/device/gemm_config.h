@@ -42,7 +42,7 @@ struct GemmConfig {
   Element in = Element::BF16;
   Element out = Element::BF16;
   GemmStore store = GemmStore::Bulk;
-  bool cuts = false;    // tiles may be cut along K
+  bool cuts = false;    // tiles may be cut along K; they are then stored in bulk
   bool copies = false;  // some thread blocks may make fused copies
   bool groups = false;  // grouped GEMM: each group has its own B and a number of rows in use
   bool few_rows = false;
@@ -201,6 +201,7 @@ HP_SHARED_CODE bool legal(const GemmConfig& config) {
   return fits && config.slices() * config.slice_sums() <= 192 && config.b_box_rows() <= 256 &&
          (config.cluster == 1 || config.cluster == 2) && config.stages >= 2 && config.boxes >= 2 &&
          (!adds(config.store) || config.out == Element::F32) &&
+         (!config.cuts || in_bulk(config.store)) &&
          (!config.has_maps() || (!adds(config.store) && !config.groups)) &&
          (!config.groups || (config.store == GemmStore::Bulk && !config.cuts && !config.copies)) &&
          (!config.boxes_in_stage ||

@@ -138,7 +138,7 @@ class SumStore {
 #pragma unroll
         for (int index = 0; index < kConfig.boxes_of_slice(); ++index) {
           pace_.await(clocks);
-          store_box(walk, sums[slice], slice, index);
+          store_box(walk, &sums[slice][index * Pieces<kConfig>::kSums], slice, index);
         }
       }
     }
@@ -152,13 +152,13 @@ class SumStore {
   }
 
   // A box is overwritten `boxes` boxes later, behind at least one more barrier.
-  HP_DEVICE void store_box(const GemmWalk<kConfig>& walk, const float (&sums)[kConfig.slice_sums()],
-                           int slice, int index) {
+  HP_DEVICE void store_box(const GemmWalk<kConfig>& walk, const float* sums, int slice, int index) {
+    static_assert(Pieces<kConfig>::kBoxes == 1);
     const std::uint32_t box = shared_address(shared_.box(consumer_, slot_, 0));
     if constexpr (kConfig.swapped) {
-      write_swapped_box<kConfig>(box, sums, index);
+      write_swapped_box<kConfig>(box, sums, 0);
     } else {
-      write_box<kConfig>(box, sums, index);
+      write_box<kConfig>(box, sums);
     }
     slot_ = slot_ + 1 == kConfig.boxes ? 0 : slot_ + 1;
     sync_threads(1 + consumer_, 128);

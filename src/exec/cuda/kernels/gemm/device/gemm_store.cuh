@@ -3,88 +3,15 @@
 #include "exec/cuda/device/tma.cuh"
 #include "exec/cuda/device/wait.cuh"
 #include "exec/cuda/kernels/gemm/device/gemm_box.cuh"
+#include "exec/cuda/kernels/gemm/device/gemm_parts.cuh"
 #include "exec/cuda/kernels/gemm/device/gemm_walk.cuh"
 #include "exec/cuda/signals/device/signal.cuh"
 
 // The epilogue. A consumer stages boxes of C (GemmConfig::store_rows) in shared memory, in a ring
 // of GemmConfig::boxes. Its store warp stores them by TMA and publishes the consumer's block of C
-// once all its boxes are written. For a tile cut along K, the part that finishes last adds up all
-// parts in their order, so the result does not depend on which part that is.
+// once all its boxes are written. Of a tile cut along K the part adds up some boxes and skips the
+// others (gemm_parts.cuh).
 namespace harpe::device {
-
-// Where args.partials holds this thread's sums: quads, those of the 128 threads side by side.
-template <GemmConfig kConfig>
-HP_DEVICE float4* partial_of(const GemmArgs& args, const GemmUnit& unit, int part, int consumer) {
-  constexpr int kBlocks = kConfig.arrivals_per_tile() * kConfig.cluster;
-  constexpr std::int64_t kQuads = kConfig.slices() * kConfig.slice_sums() / 4;
-  const int in_cluster = kConfig.cluster == 1 ? 0 : static_cast<int>(block_in_cluster());
-  const std::int64_t block =
-      (static_cast<std::int64_t>(unit.tile - args.full_tiles) * unit.parts + part) * kBlocks +
-      in_cluster * kConfig.arrivals_per_tile() + (kConfig.ping_pong ? 0 : consumer);
-  return reinterpret_cast<float4*>(args.partials) + block * kQuads * 128 + threadIdx.x % 128;
-}
-
-template <GemmConfig kConfig>
-HP_DEVICE std::uint32_t* ticket_of(const GemmArgs& args, const GemmUnit& unit, int consumer) {
-  constexpr int kBlocks = kConfig.arrivals_per_tile() * kConfig.cluster;
-  const int in_cluster = kConfig.cluster == 1 ? 0 : static_cast<int>(block_in_cluster());
-  return args.tickets + (unit.tile - args.full_tiles) * kBlocks +
-         in_cluster * kConfig.arrivals_per_tile() + (kConfig.ping_pong ? 0 : consumer);
-}
-
-// Adds a quad that another SM may have written; the relaxed GPU-scope load reads it from L2.
-HP_DEVICE void add_quad(float* to, const float4* from) {
-  float4 value;
-  asm volatile("ld.relaxed.gpu.global.v4.f32 {%0, %1, %2, %3}, [%4];"
-               : "=f"(value.x), "=f"(value.y), "=f"(value.z), "=f"(value.w)
-               : "l"(from)
-               : "memory");
-  to[0] += value.x;
-  to[1] += value.y;
-  to[2] += value.z;
-  to[3] += value.w;
-}
-
-// Stores this part's sums in memory and takes a ticket. True for the last part of the tile, whose
-// `sums` then hold the sum of all parts. Each thread fences its stores at GPU scope before the
-// barrier; one thread's acquire-release ticket then orders the block's stores before the last
-// part's loads.
-template <GemmConfig kConfig>
-HP_DEVICE bool sum_parts(const GemmArgs& args, const GemmShared<kConfig>& shared,
-                         const GemmUnit& unit, int consumer, GemmSums<kConfig>& sums) {
-  constexpr int kQuads = kConfig.slice_sums() / 4;
-  float4* mine = partial_of<kConfig>(args, unit, unit.part, consumer);
-#pragma unroll
-  for (int quad = 0; quad < kConfig.slices() * kQuads; ++quad) {
-    const float* from = &sums[quad / kQuads][quad % kQuads * 4];
-    __stcg(&mine[quad * 128], make_float4(from[0], from[1], from[2], from[3]));
-  }
-  fence_gpu();
-  sync_threads(1 + consumer, 128);
-  std::uint32_t& last = shared.control().last[consumer];
-  if (threadIdx.x % 128 == 0) {
-    std::uint32_t* ticket = ticket_of<kConfig>(args, unit, consumer);
-    const std::uint32_t before = add_acquire_release_gpu(ticket, 1);
-    last = before + 1 == static_cast<std::uint32_t>(unit.parts) ? 1 : 0;
-    if (last != 0) *ticket = 0;
-    fence_gpu();
-  }
-  sync_threads(1 + consumer, 128);
-  if (last == 0) return false;
-#pragma unroll
-  for (int at = 0; at < kConfig.slices() * kQuads * 4; ++at) {
-    sums[at / (kQuads * 4)][at % (kQuads * 4)] = 0.0F;
-  }
-#pragma unroll 1
-  for (int part = 0; part < unit.parts; ++part) {
-    const float4* from = partial_of<kConfig>(args, unit, part, consumer);
-#pragma unroll
-    for (int quad = 0; quad < kConfig.slices() * kQuads; ++quad) {
-      add_quad(&sums[quad / kQuads][quad % kQuads * 4], &from[quad * 128]);
-    }
-  }
-  return true;
-}
 
 // A consumer warp has written its part of the current box, or has marked it as skipped: makes it
 // visible to the async proxy and arrives at the box's `staged` barrier.
@@ -97,31 +24,35 @@ HP_DEVICE void pass_box(const GemmShared<kConfig>& shared, int consumer,
   boxes.advance();
 }
 
+// Stages the boxes of piece `index` of a slice.
 template <GemmConfig kConfig>
-HP_DEVICE void stage_boxes(const GemmArgs& args, const GemmShared<kConfig>& shared,
-                           const GemmWalk<kConfig>& walk, int consumer, int stage, bool skip,
-                           GemmSums<kConfig>& sums, Ring<kConfig.boxes>& boxes) {
+HP_DEVICE void stage_piece(const GemmArgs& args, const GemmShared<kConfig>& shared,
+                           const GemmWalk<kConfig>& walk, int consumer, int stage, int index,
+                           float* sums, Ring<kConfig.boxes>& boxes) {
+  if constexpr (kConfig.has_maps()) map_piece<kConfig>(args, walk, index, sums);
+#pragma unroll
+  for (int across = 0; across < Pieces<kConfig>::kBoxes; ++across) {
+    wait_barrier(&shared.control().stored[consumer][boxes.slot], boxes.parity ^ 1);
+    const std::uint32_t box = shared_address(shared.box(consumer, boxes.slot, stage));
+    if constexpr (kConfig.swapped) {
+      write_swapped_box<kConfig>(box, sums, across);
+    } else {
+      write_box<kConfig>(box, sums);
+    }
+    pass_box<kConfig>(shared, consumer, boxes);
+  }
+}
+
+// In place of the boxes of a piece: there is nothing to store.
+template <GemmConfig kConfig>
+HP_DEVICE void skip_piece(const GemmShared<kConfig>& shared, int consumer,
+                          Ring<kConfig.boxes>& boxes) {
   auto& control = shared.control();
-  if (skip) {
+#pragma unroll
+  for (int across = 0; across < Pieces<kConfig>::kBoxes; ++across) {
     wait_barrier(&control.stored[consumer][boxes.slot], boxes.parity ^ 1);
     if (threadIdx.x % 128 == 0) control.skipped[consumer][boxes.slot] = 1;
     pass_box<kConfig>(shared, consumer, boxes);
-    return;
-  }
-#pragma unroll
-  for (int slice = 0; slice < kConfig.slices(); ++slice) {
-#pragma unroll
-    for (int index = 0; index < kConfig.boxes_of_slice(); ++index) {
-      if constexpr (kConfig.has_maps()) map_box<kConfig>(args, walk, sums[slice], index);
-      wait_barrier(&control.stored[consumer][boxes.slot], boxes.parity ^ 1);
-      const std::uint32_t box = shared_address(shared.box(consumer, boxes.slot, stage));
-      if constexpr (kConfig.swapped) {
-        write_swapped_box<kConfig>(box, sums[slice], index);
-      } else {
-        write_box<kConfig>(box, sums[slice], index);
-      }
-      pass_box<kConfig>(shared, consumer, boxes);
-    }
   }
 }
 
@@ -181,23 +112,69 @@ HP_DEVICE void store_direct(const GemmArgs& args, const GemmWalk<kConfig>& walk,
   }
 }
 
+// By a consumer warpgroup: stages its finished block of C.
+template <GemmConfig kConfig>
+HP_DEVICE void stage_whole(const GemmArgs& args, const GemmShared<kConfig>& shared,
+                           const GemmWalk<kConfig>& walk, int consumer, int stage, bool skip,
+                           GemmSums<kConfig>& sums, Ring<kConfig.boxes>& boxes) {
+  using Piece = Pieces<kConfig>;
+  if (skip) {
+    for (int at = 0; at < Piece::kAll; ++at) skip_piece<kConfig>(shared, consumer, boxes);
+    return;
+  }
+#pragma unroll
+  for (int at = 0; at < Piece::kAll; ++at) {
+    const int index = at % Piece::kOfSlice;
+    stage_piece<kConfig>(args, shared, walk, consumer, stage, index,
+                         &sums[at / Piece::kOfSlice][index * Piece::kSums], boxes);
+  }
+}
+
+// By a consumer warpgroup whose `sums` are of one part of a tile: stages the pieces that it adds
+// up.
+template <GemmConfig kConfig>
+HP_DEVICE void stage_part(const GemmArgs& args, const GemmShared<kConfig>& shared,
+                          const GemmWalk<kConfig>& walk, int consumer, int stage, bool skip,
+                          GemmSums<kConfig>& sums, Ring<kConfig.boxes>& boxes) {
+  using Piece = Pieces<kConfig>;
+  const GemmUnit& unit = walk.unit();
+  const std::uint32_t shares = leave_sums<kConfig>(args, shared, walk, consumer, skip, sums);
+#pragma unroll 1
+  for (int at = 0; at < Piece::kAll; ++at) {
+    if (!has_piece<kConfig>(shares, at, unit.parts)) {
+      skip_piece<kConfig>(shared, consumer, boxes);
+      continue;
+    }
+    const int index = at % Piece::kOfSlice;
+    float piece[Piece::kSums];
+    add_up_piece<kConfig>(args, unit, consumer, at / Piece::kOfSlice, index, piece);
+    stage_piece<kConfig>(args, shared, walk, consumer, stage, index, piece, boxes);
+  }
+  if (threadIdx.x % 128 == 0 && (shares & kHasWaited) != 0) {
+    stop_waiting<kConfig>(args, unit, consumer);
+  }
+  // For the compiler: nothing in the registers of `sums` was needed meanwhile.
+#pragma unroll
+  for (auto& slice : sums) {
+#pragma unroll
+    for (float& sum : slice) sum = 0.0F;
+  }
+}
+
 // By a consumer warpgroup: the epilogue of a finished block of C, or of one part of it.
 template <GemmConfig kConfig>
 HP_DEVICE void hand_on(const GemmArgs& args, const GemmShared<kConfig>& shared,
                        const GemmWalk<kConfig>& walk, int consumer, int stage,
                        GemmSums<kConfig>& sums, Ring<kConfig.boxes>& boxes) {
   // One vote of all threads, because another warp may set the word between their reads.
-  bool skip = args.waits > 0 && any_of_threads(1 + consumer, 128, shared.poisoned());
-  if constexpr (kConfig.cuts) {
-    if (walk.unit().parts > 1) {
-      skip = !sum_parts<kConfig>(args, shared, walk.unit(), consumer, sums) || skip;
-    }
-  }
+  const bool skip = args.waits > 0 && any_of_threads(1 + consumer, 128, shared.poisoned());
   if constexpr (!in_bulk(kConfig.store)) {
     if (!skip) store_direct<kConfig>(args, walk, consumer, sums);
     if (shared.poisoned() && threadIdx.x % 128 == 0) give_up_block(walk.panel());
+  } else if (kConfig.cuts && walk.unit().parts > 1) {
+    stage_part<kConfig>(args, shared, walk, consumer, stage, skip, sums, boxes);
   } else {
-    stage_boxes<kConfig>(args, shared, walk, consumer, stage, skip, sums, boxes);
+    stage_whole<kConfig>(args, shared, walk, consumer, stage, skip, sums, boxes);
   }
 }
 
@@ -305,28 +282,29 @@ class BoxStore {
   HP_DEVICE BoxStore(const GemmArgs& args, const GemmShared<kConfig>& shared, int consumer)
       : args_(args), shared_(shared), consumer_(consumer) {}
 
-  // Stores the unit's boxes, `clocks` apart; false: the consumer has skipped them.
-  HP_DEVICE bool store(const GemmWalk<kConfig>& walk, int clocks) {
+  // Stores the unit's boxes, `clocks` apart; returns how many the consumer has not skipped.
+  HP_DEVICE int store(const GemmWalk<kConfig>& walk, int clocks) {
     stages_.advance(walk.blocks());
     const int stage = stages_.before().slot;
-    const bool is_stored = store_from(stage, walk, clocks);
+    const int stored = store_from(stage, walk, clocks);
     if constexpr (kConfig.boxes_in_stage) {
       wait_stores_read<0>();
       release(0);
       release_stage(stage);
     }
-    return is_stored;
+    return stored;
   }
 
  private:
   static constexpr int kReading = kConfig.boxes - 1;
 
-  HP_DEVICE bool store_from(int stage, const GemmWalk<kConfig>& walk, int clocks) {
+  HP_DEVICE int store_from(int stage, const GemmWalk<kConfig>& walk, int clocks) {
     constexpr int kPerSlice = kConfig.boxes_of_slice();
     constexpr int kAcross = kConfig.boxes_across();
     const int own = kConfig.ping_pong ? 0 : consumer_ * kConfig.slices();  // the first slice
     const GemmPanel& panel = walk.panel();
     const bool has_copies = args_.row_panels < args_.panel_count;
+    int stored = 0;
     for (int box = 0; box < kConfig.slices() * kPerSlice; ++box, boxes_.advance()) {
       auto& control = shared_.control();
       wait_barrier(&control.staged[consumer_][boxes_.slot], boxes_.parity);
@@ -335,8 +313,7 @@ class BoxStore {
         wait_stores_read<0>();
         ++reading_;
         release(0);
-        boxes_.advance();
-        return false;
+        continue;
       }
       const char* const staged = shared_.box(consumer_, boxes_.slot, stage);
       const int slice = (own + box / kPerSlice) * 64;
@@ -354,8 +331,9 @@ class BoxStore {
       wait_stores_read<kReading>();
       ++reading_;
       release(kReading);
+      ++stored;
     }
-    return true;
+    return stored;
   }
 
   // TMA has read all boxes but the last `left`.
@@ -407,9 +385,12 @@ HP_DEVICE void store_boxes(const GemmArgs& args, const GemmShared<kConfig>& shar
         const bool is_last = !adds_sums(walk.panel()) && adds_sums(next.panel());
         clocks = is_last ? args.last_clocks : StorePace<kConfig>::clocks_apart(walk.blocks());
       }
-      const bool is_stored = boxes.store(walk, clocks);
-      if (is_published && is_stored) wait_stores<0>();
-      if (is_published) publish_copies<kConfig>(args, shared, walk, is_stored);
+      const int stored = boxes.store(walk, clocks);
+      if (is_published && stored > 0) wait_stores<0>();
+      if (is_published) {
+        const bool is_stored = is_complete<kConfig>(args, walk.unit(), consumer, stored);
+        publish_copies<kConfig>(args, shared, walk, is_stored);
+      }
     }
     walk = next;
   }

@@ -142,6 +142,13 @@ class GemmWalk {
   [[nodiscard]] HP_DEVICE int blocks() const { return end_ - begin_; }
   [[nodiscard]] HP_DEVICE int first_block() const { return begin_; }
   [[nodiscard]] HP_DEVICE const GemmUnit& unit() const { return at_; }
+  // Whether the consumer of this unit computes no further one.
+  [[nodiscard]] HP_DEVICE bool is_last() const {
+    GemmWalk further = *this;
+    further.next();
+    if constexpr (kConfig.ping_pong) further.next();
+    return unit_at(further.unit_, args_->full_tiles, args_->parts).tile >= args_->tiles;
+  }
   // Whether `consumer` computes the unit; with ping_pong consumers alternate.
   [[nodiscard]] HP_DEVICE bool mine(int consumer) const {
     return !kConfig.ping_pong || (count_ & 1) == consumer;
@@ -273,7 +280,7 @@ struct GemmShared {
     Barrier staged[GemmConfig::kConsumers][kConfig.boxes];         // a box of C is written
     Barrier stored[GemmConfig::kConsumers][kConfig.boxes];         // TMA has read the box
     std::uint32_t skipped[GemmConfig::kConsumers][kConfig.boxes];  // 1: nothing to store
-    std::uint32_t last[GemmConfig::kConsumers];  // 1: this part was the last of its tile
+    std::uint32_t shares[GemmConfig::kConsumers];  // of a cut tile: which parts' (gemm_parts.cuh)
     std::uint32_t poisoned;
     Barrier copied[kConfig.copies ? kCopySlots : 1];
     std::uint32_t arrived;  // number of flags that warp 3 has acquired, in the order of their use

@@ -1,9 +1,18 @@
-#include "exec/cuda/executor/rank_reports.h"
-
 #include <gtest/gtest.h>
+
+#include "exec/cuda/executor/rank_reports.h"
+#include "exec/cuda/executor/rank_run.h"
 
 namespace harpe::cuda {
 namespace {
+
+TEST(RankRun, orders_few_long_executions_and_many_short_ones_ahead) {
+  EXPECT_EQ(window_of(0.05), 32U);
+  EXPECT_EQ(window_of(10), 12U);
+  EXPECT_EQ(window_of(60), 2U);
+  EXPECT_EQ(window_of(1e9), 2U);
+  EXPECT_EQ(window_of(0), 2U) << "not known";
+}
 
 TEST(RankReport, is_the_same_in_another_process) {
   RankReport failed;
