@@ -46,6 +46,16 @@ std::vector<PanelCut> uncut(std::int64_t m, std::int64_t k) {
   return {{.row_begin = 0, .rows = m, .k_chunks = {{.k_begin = 0, .k_count = k}}}};
 }
 
+std::vector<PanelCut> equal_panels(std::int64_t m, std::int64_t k, int panels) {
+  std::vector<PanelCut> cuts;
+  for (int panel = 0; panel < panels; ++panel) {
+    const std::int64_t begin = m * panel / panels;
+    const std::int64_t rows = m * (panel + 1) / panels - begin;
+    if (rows > 0) cuts.push_back({.row_begin = begin, .rows = rows, .k_chunks = {{0, k}}});
+  }
+  return cuts;
+}
+
 std::vector<PanelCut> random_cuts(Draw& draw, std::int64_t m, std::int64_t k, int most_panels,
                                   int most_k_chunks, std::int64_t row_unit) {
   std::vector<PanelCut> panels;

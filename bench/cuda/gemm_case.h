@@ -48,6 +48,8 @@ struct GemmCase {
 
 // One panel with one K chunk.
 [[nodiscard]] std::vector<PanelCut> uncut(std::int64_t m, std::int64_t k);
+// Panels of one K chunk each and of as many rows, or one row more or less; none is empty.
+[[nodiscard]] std::vector<PanelCut> equal_panels(std::int64_t m, std::int64_t k, int panels);
 // Panels of any rows in any order, with K chunks of any multiple of 64 columns in any order. Panels
 // begin at multiples of `row_unit`.
 [[nodiscard]] std::vector<PanelCut> random_cuts(Draw& draw, std::int64_t m, std::int64_t k,

@@ -300,7 +300,12 @@ void time_few(Bench& bench, const GemmCase& what) {
 }  // namespace
 
 void time_few_rows(Bench& bench) {
-  for (const GemmCase& what : shapes_of(bench.options(), few_rows_shapes())) {
+  const int panels = bench.options().panels;
+  for (GemmCase what : shapes_of(bench.options(), few_rows_shapes())) {
+    if (panels > 1) {
+      what.name += fmt::format(" in {} panels", panels);
+      what.panels = equal_panels(what.m, what.k, panels);
+    }
     if (bench.report().begins(kFewRows, what.name)) time_few(bench, what);
   }
 }

@@ -77,10 +77,20 @@ class GemmSubject final : public Subject {
         choice.stream_blocks = stream_blocks;
         const int streams = std::max(1, cut_for / cluster_of(choice));
         choice.parts = std::min(streams, cuda::most_streams(spec, config, stream_blocks));
+      } else if (choice.joined == 0 && draw.coin()) {
+        cut_at_random(choice, spec, draw);
       }
       runners_.emplace_back(gpu, spec, choice);
       std::rotate(spec.panels.begin(), spec.panels.begin() + 1, spec.panels.end());
     }
+  }
+
+  // Cuts any last tiles into any number of parts, also where that takes longer.
+  static void cut_at_random(cuda::GemmChoice& choice, const cuda::GemmSpec& spec, Draw& draw) {
+    const int most = cuda::most_parts(spec);
+    if (!choice.config.cuts || most < 2) return;
+    choice.full_tiles = static_cast<int>(draw.below(cuda::cluster_tiles(spec, choice.config)));
+    choice.parts = static_cast<int>(draw.between(2, most));
   }
 
   GemmProblem problem_;

@@ -48,6 +48,9 @@ void add_options(CLI::App& app, Options& options) {
   app.add_option("--seed", options.seed, "of all random choices");
   app.add_option("--repeat", options.repeat, "launches of a repeated check");
   app.add_option("--rounds", options.rounds, "timed calls of each contender");
+  app.add_option("--panels", options.panels,
+                 "few_rows: panels that a GEMM's rows are in, as the rows of so many ranks are")
+      ->check(CLI::Range(1, 16));
   app.add_option("--budget", options.budget, "start no case after so many seconds");
   app.add_option("--device", options.device, "the first GPU; the next one is its peer");
   app.add_option("--cache", options.cache, "folder of compiled kernels; none: compile anew");

@@ -22,6 +22,7 @@ struct Options {
   int device = 0;
   int rounds = 20;     // timed calls of each contender
   int repeat = 1000;   // launches of a repeated check
+  int panels = 1;      // of equal numbers of rows, in each GEMM of few rows
   double budget = 0;   // seconds; 0: no limit
   bool quick = false;  // a few cases of each check
   bool all_variants = false;
