@@ -28,6 +28,7 @@ double loss_of(const GemmTile& tile) {
 // differ is not known.
 double load_factor_of(const GemmTile& tile) {
   if (tile.columns <= 64) return tile.rows == 160 ? 0.85 : 0.79;
+  if (tile.rows < 128 && tile.columns == 128 && tile.cluster == 1) return 1.1;
   return tile.rows == 96 && tile.columns == 256 ? 1.15 : 1;
 }
 

@@ -90,6 +90,8 @@ constexpr std::array kTiles = {
     copying(ping_pong(swapped(tile(96, 64, 9, 2, 4)))),
     copying(ping_pong(swapped(tile(96, 128, 6, 2, 4)))),
     copying(ping_pong(swapped(tile(96, 192, 5, 2, 4)))),
+    copying(swapped(tile(96, 128, 6, 1, 4))),
+    copying(swapped(tile(112, 128, 6, 1))),
     copying(in_stage(swapped(tile(96, 256, 5, 1, 4)))),
     copying(ping_pong(swapped(tile(112, 128, 6, 2)))),
     in_stage(swapped(tile(112, 256, 4, 1, 3))),
