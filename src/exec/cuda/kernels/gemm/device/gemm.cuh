@@ -90,7 +90,7 @@ HP_DEVICE void multiply_tiles(const GemmArgs& args, const GemmShared<kConfig>& s
                               Finish finish) {
   constexpr int kTurn = 3;  // named barriers: 1 and 2 belong to the epilogue
   Ring<kConfig.stages> ring;
-  GemmSums<kConfig> sums;
+  GemmSums<kConfig> sums;  // here, so that stage_part can leave their registers to the compiler
   if (kConfig.ping_pong && consumer == 1) arrive_threads(kTurn, 256);
   for (GemmWalk<kConfig> walk(args, shared.rows()); walk.locate(); walk.next()) {
     if (!walk.mine(consumer)) {
