@@ -42,9 +42,7 @@ void group_at_random(Draw& draw, GemmCase& what) {
 
 }  // namespace
 
-std::vector<PanelCut> uncut(std::int64_t m, std::int64_t k) {
-  return {{.row_begin = 0, .rows = m, .k_chunks = {{.k_begin = 0, .k_count = k}}}};
-}
+std::vector<PanelCut> uncut(std::int64_t m, std::int64_t k) { return equal_panels(m, k, 1); }
 
 std::vector<PanelCut> equal_panels(std::int64_t m, std::int64_t k, int panels) {
   std::vector<PanelCut> cuts;

@@ -84,9 +84,9 @@ HP_DEVICE void stop_waiting(const GemmArgs& args, const GemmUnit& unit, int cons
   if (before.waiting() == 1) *word = 0;
 }
 
-// Stores this part's sums in memory and returns what the part adds up. Each thread fences its
-// stores at GPU scope before the barrier; one thread's acquire-release ticket then orders the
-// block's stores before the loads of other parts.
+// Stores this part's sums in memory and returns what the part adds up. All threads meet at a
+// barrier behind their stores. One of them then takes the ticket, with acquire and release at GPU
+// scope, which orders the stores of all before the loads of other parts.
 template <GemmConfig kConfig>
 HP_DEVICE std::uint32_t leave_sums(const GemmArgs& args, const GemmShared<kConfig>& shared,
                                    const GemmWalk<kConfig>& walk, int consumer, bool is_poisoned,

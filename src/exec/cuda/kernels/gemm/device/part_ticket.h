@@ -9,11 +9,12 @@ namespace harpe::device {
 // How many parts have arrived, how many of these are poisoned, how many wait or have yet to see
 // that all have arrived, and which have left their share. Zero before and after.
 //
-// A part arrives by adding arrival(). The one that arrives last takes its own share and those of
-// all that have left; once all have arrived, nobody leaves any more. A part that waits takes its
-// own share when it sees that all have arrived, or leaves it before, by exchanging the ticket for
-// without(). A part that has waited subtracts kWaiting. Who subtracts the last one, or arrives
-// last when nobody waits, resets the ticket.
+// - A part adds arrival() to the ticket when it arrives. The part that arrives last takes its own
+//   share and the shares of the parts that have left.
+// - A part that waits takes its own share when it sees that all parts have arrived. Before that it
+//   may leave: it exchanges the ticket for without(), which fails if the ticket has changed.
+// - A part that has waited subtracts kWaiting. The last part to do so sets the ticket to zero. If
+//   no part waits, the part that arrives last does that.
 struct PartTicket {
   static constexpr int kMostParts = 12;
   static constexpr std::uint32_t kWaiting = 1U << 8;
